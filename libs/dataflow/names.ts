@@ -1,0 +1,41 @@
+/**
+ * The only place that forms names of graphs, streams, subjects and buckets.
+ */
+export const GRAPH_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+export const GRAPHS_BUCKET = 'watershed_graphs';
+export const INSTANCES_BUCKET = 'watershed_instances';
+
+/** One log: a stream and the one subject that its own writer publishes to. */
+export interface LogName {
+  readonly stream: string;
+  readonly subject: string;
+}
+
+export function edgesLog(graph: string): LogName {
+  return { stream: `GRAPH_${graph}_EDGES`, subject: `graph.${graph}.edges` };
+}
+
+/** All subjects that EDGES takes: publishers may add tokens of their own. */
+export function edgesSubjects(graph: string): string[] {
+  const { subject } = edgesLog(graph);
+  return [subject, `${subject}.>`];
+}
+
+export function rejectedLog(graph: string): LogName {
+  return { stream: `GRAPH_${graph}_REJECTED`, subject: `graph.${graph}.rejected` };
+}
+
+export function partsLog(graph: string, generation: number, partition: number): LogName {
+  return {
+    stream: `GRAPH_${graph}_PARTS_${generation}_${partition}`,
+    subject: `graph.${graph}.parts.${generation}.${partition}`,
+  };
+}
+
+export function forestLog(graph: string, generation: number, partition: number): LogName {
+  return {
+    stream: `GRAPH_${graph}_FOREST_${generation}_${partition}`,
+    subject: `graph.${graph}.forest.${generation}.${partition}`,
+  };
+}

@@ -1,0 +1,106 @@
+/**
+ * The two ports of a stage: the logs (NATS JetStream, libs/bus) and the local state (LevelDB, libs/store).
+ * Each has an in-memory twin; `test/contract` holds both to the same behaviour.
+ */
+import type { LogName } from '../dataflow/names.ts';
+
+/** A message of a log. */
+export interface LogMessage {
+  readonly sequence: number;
+  /** Arrival, nanoseconds since 1970. */
+  readonly time: bigint;
+  readonly payload: Uint8Array;
+  readonly contentType: string | undefined;
+}
+
+/** A log as its leader describes it. */
+export interface LogState {
+  /** Nanoseconds since 1970. */
+  readonly created: bigint;
+  /** Sequence of the first message that is there; last + 1 in an empty log. */
+  readonly first: number;
+  /** Sequence of the last message ever stored; 0 before the first. */
+  readonly last: number;
+  readonly bytes: number;
+}
+
+export interface AppendOptions {
+  /** Refused (`conflict`) unless the log's last sequence is this. */
+  readonly expectLast?: number;
+  /** A second append with the same id inside the log's duplicate window stores nothing. */
+  readonly messageId?: string;
+  readonly contentType?: string;
+}
+
+/**
+ * What became of an append. `unknown`: no answer came, the message may be there or not. `full`: the log's own
+ * limit refuses it.
+ */
+export type Appended =
+  | { readonly kind: 'stored'; readonly sequence: number; readonly duplicate: boolean }
+  | { readonly kind: 'conflict' }
+  | { readonly kind: 'full'; readonly reason: string }
+  | { readonly kind: 'unknown'; readonly reason: string };
+
+export interface LogOptions {
+  readonly subjects: readonly string[];
+  /** Undefined: no limit. */
+  readonly maxBytes?: number;
+  /** At the limit: refuse new messages, or drop the oldest. */
+  readonly discard: 'new' | 'old';
+  readonly denyDelete: boolean;
+}
+
+export interface Bus {
+  /** Undefined: there is no such log. */
+  describe(stream: string): Promise<LogState | undefined>;
+  message(stream: string, sequence: number): Promise<LogMessage | undefined>;
+  append(log: LogName, payload: Uint8Array, options: AppendOptions): Promise<Appended>;
+  /** A reader of all messages from sequence `from` on; the log must be there. */
+  read(stream: string, from: number): Promise<LogReader>;
+  /** Creates the log unless it is there. */
+  create(stream: string, options: LogOptions): Promise<void>;
+  remove(stream: string): Promise<void>;
+}
+
+export interface LogReader {
+  /**
+   * The next messages in order: at once what is there, else after the first arrives, or none after about
+   * `waitMs`. Throws where the messages do not continue (the caller checks its position and opens anew).
+   */
+  next(waitMs: number): Promise<readonly LogMessage[]>;
+  close(): Promise<void>;
+}
+
+/** Local state: bytes by key, in key order. */
+export interface Store {
+  get(key: Uint8Array): Promise<Uint8Array | undefined>;
+  /** All entries with from ≤ key < to, in order; the store is not written meanwhile. */
+  entries(from: Uint8Array, to: Uint8Array): AsyncIterable<readonly [Uint8Array, Uint8Array]>;
+  /**
+   * All or nothing. After a failed write the handle is dead: every later call fails, until the store is
+   * closed and opened again.
+   */
+  write(
+    puts: readonly (readonly [Uint8Array, Uint8Array])[],
+    deletes: readonly Uint8Array[],
+    sync: boolean,
+  ): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Time and waiting, so that a simulation can own them. */
+export interface Clock {
+  /** Monotonic, ms. */
+  now(): number;
+  sleep(ms: number): Promise<void>;
+  /** Lets other work of the process run. */
+  yield(): Promise<void>;
+}
+
+/** Where a stage's owner says what it does; fields, not sentences. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}

@@ -1,0 +1,548 @@
+/**
+ * Hosts a stage's core: reads its inputs in order, appends what it hands on, keeps its state.
+ *
+ * State never runs ahead of output. One step: apply an epoch in memory; append its frames; when every output
+ * has acknowledged, write the block. So at a restart the outputs hold at least what the state holds, the
+ * input is replayed from the state's position, and what the outputs hold already is not appended again but must
+ * reproduce their running hash. An output that holds *less* (a log lost its tail) cuts the state back first.
+ * No outbox, no acknowledged consumers: the log is the outbox, the position lives in the block.
+ *
+ * What passes by itself (no answer, a reader that was reset) is retried in place and shown as a problem.
+ * What means that this state and the logs do not belong together ends the session: the state is read
+ * again from disk, and checked again.
+ */
+import { LogError, type LogErrorCode } from '../dataflow/errors.ts';
+import type { LogName } from '../dataflow/names.ts';
+import { comparePositions, type MessageIdentity } from '../dataflow/position.ts';
+import { BlockChain, type BlockPosition } from './block-chain.ts';
+import { ForeignMessage, OutputLog } from './output.ts';
+import type { Bus, Clock, Log, LogMessage, LogOptions, LogReader, Store } from './ports.ts';
+import { checkPosition, LOG_START } from './position-check.ts';
+import type { Cut, StageCore } from './stage-core.ts';
+
+/** An epoch closes at this size at the latest. */
+const EPOCH_BYTES = 256 * 1024;
+/** Reading goes on while an epoch is appended, up to this much for the next one. */
+const PENDING_BYTES_MAX = 4 * EPOCH_BYTES;
+const RETRY_MS_MIN = 250;
+const RETRY_MS_MAX = 5_000;
+const WAIT_MS = 1_000;
+/** How often a stage behind the partitioner compares its watermark with EDGES while nothing else makes it. */
+const EDGES_CHECK_MS = 5_000;
+
+export interface StageTaskOptions {
+  /** For people: "worker 2 of social". */
+  readonly name: string;
+  readonly inputs: readonly LogName[];
+  readonly outputs: readonly { readonly log: LogName; readonly options: LogOptions }[];
+  /**
+   * The EDGES stream, where the inputs are functions of it: then an input that was replaced heals, as long as
+   * EDGES still holds the message that the state was read through.
+   */
+  readonly edgesStream: string | undefined;
+  /** Closes an epoch as soon as the input is idle; otherwise after `epochMs`. */
+  readonly closeWhenIdle: boolean;
+  readonly epochMs: number;
+  /** No slice of work holds the event loop for longer. */
+  readonly sliceMs: number;
+}
+
+/** What a task gets from the process it runs in. */
+export interface StageHost {
+  readonly bus: Bus;
+  readonly openStore: (folder: string) => Promise<Store>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Problem {
+  readonly code: LogErrorCode | 'retrying' | 'failed';
+  readonly message: string;
+}
+
+export type TaskState = 'starting' | 'running' | 'stopped';
+
+interface Input {
+  readonly log: LogName;
+  position: MessageIdentity;
+  ready: LogMessage[];
+  taken: number;
+  reader: LogReader | undefined;
+  /** Raised when the loop has taken all that was ready. */
+  readonly emptied: Signal;
+}
+
+export class StageTask<Core extends StageCore> {
+  readonly options: StageTaskOptions;
+  /** The core of the running session; undefined while the state is read. */
+  core: Core | undefined;
+  state: TaskState = 'starting';
+  /** How often a replaced input log was found again by its watermark. */
+  healed = 0;
+
+  private readonly createCore: () => Core;
+  private readonly openStore: () => Promise<Store>;
+  private readonly bus: Bus;
+  private readonly clock: Clock;
+  private readonly log: Log;
+  private stopRequested = false;
+  private term = 0;
+  /** What is wrong now, by what it is wrong with. */
+  private readonly problems = new Map<string, Problem>();
+  private readonly wake = new Signal();
+  private finished: Promise<void> | undefined;
+
+  /** `folder` names the task's state among those of its graph on this instance. */
+  constructor(options: StageTaskOptions, createCore: () => Core, folder: string, host: StageHost) {
+    this.options = options;
+    this.createCore = createCore;
+    this.openStore = () => host.openStore(folder);
+    this.bus = host.bus;
+    this.clock = host.clock;
+    this.log = host.log;
+  }
+
+  get problem(): Problem | undefined {
+    return this.problems.values().next().value;
+  }
+
+  start(): void {
+    this.finished = this.run();
+  }
+
+  async stop(): Promise<void> {
+    this.stopRequested = true;
+    this.wake.raise();
+    await this.finished;
+  }
+
+  private async run(): Promise<void> {
+    let retryMs = RETRY_MS_MIN;
+    while (!this.stopRequested) {
+      const before = this.clock.now();
+      try {
+        await this.session();
+      } catch (error) {
+        this.core = undefined;
+        if (this.stopRequested) break;
+        const problem = problemOf(error);
+        this.setProblem('session', problem);
+        if (problem.code === 'fenced') break;
+        // A session that ran well for a while begins with short waits again.
+        if (this.clock.now() - before > RETRY_MS_MAX * 2) retryMs = RETRY_MS_MIN;
+        this.state = 'starting';
+        await this.pause(retryMs);
+        retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
+      }
+    }
+    this.core = undefined;
+    this.state = 'stopped';
+  }
+
+  private async session(): Promise<void> {
+    const { options, bus } = this;
+    const core = this.createCore();
+    for (const { log, options: logOptions } of options.outputs) await bus.create(log.stream, logOptions);
+    const store = await this.openStore();
+    try {
+      const outputs = options.outputs.map(
+        ({ log }) =>
+          new OutputLog(
+            log,
+            bus,
+            this.clock,
+            () => this.stopRequested,
+            (message) =>
+              this.setProblem(log.stream, message === undefined ? undefined : { code: 'retrying', message }),
+          ),
+      );
+      const chain = new BlockChain(store, core.identity);
+      const position = await this.restore(core, chain, outputs);
+      const inputs = options.inputs.map((log, at) => ({
+        log,
+        position: position?.inputs[at] ?? LOG_START,
+        ready: [],
+        taken: 0,
+        reader: undefined,
+        emptied: new Signal(),
+      }));
+      await this.process(core, chain, outputs, inputs);
+    } finally {
+      await store.close();
+    }
+  }
+
+  /** Reads the state as far as the outputs bear it out, and becomes the outputs' one writer. */
+  private async restore(
+    core: Core,
+    chain: BlockChain,
+    outputs: OutputLog[],
+  ): Promise<BlockPosition | undefined> {
+    const ends = await this.openOutputs(core, outputs);
+    const began = this.clock.now();
+    const { found, position, blocks, cutBack } = await chain.restore(
+      (block) =>
+        block.outputs.every(({ through }, at) => comparePositions(through, ends[at]!.end.through) <= 0),
+      (payload) => core.restore(payload),
+    );
+    const fields = {
+      task: this.options.name,
+      blocks,
+      found: found.kind,
+      ms: Math.round(this.clock.now() - began),
+    };
+    if (found.kind === 'damaged') {
+      this.log.warn(
+        { ...fields, at: found.block },
+        'the stored state is damaged; what is before the damage is kept, the rest replayed',
+      );
+    } else if (found.kind === 'foreign') {
+      this.log.warn(
+        { ...fields, identity: found.identity },
+        'the stored state belongs to another graph or version and is discarded',
+      );
+    } else if (cutBack > 0) {
+      this.log.warn(
+        { ...fields, cutBack },
+        'an output log holds less than the state: the state is cut back to it and replayed',
+      );
+    } else this.log.info(fields, 'state restored');
+    core.resume(
+      position?.outputs,
+      ends.map(({ end }) => end),
+      position?.inputs,
+    );
+    await this.fence(core, outputs, ends);
+    return position;
+  }
+
+  private async openOutputs(core: Core, outputs: OutputLog[]): Promise<ReturnType<StageCore['readEnd']>[]> {
+    const ends = [];
+    for (const [at, output] of outputs.entries()) ends.push(core.readEnd(at, await output.open()));
+    return ends;
+  }
+
+  private async fence(
+    core: Core,
+    outputs: OutputLog[],
+    ends: readonly { readonly term: number }[],
+  ): Promise<void> {
+    this.term = 1 + Math.max(0, ...ends.map((end) => end.term));
+    for (const [at, output] of outputs.entries()) {
+      const frame = core.fence(at, this.term);
+      // A log that grew meanwhile has another end: the session begins anew from it.
+      if (frame !== undefined && !(await output.tryAppend(frame))) {
+        throw new Error(`the end of ${output.log.stream} moved while it was being fenced`);
+      }
+    }
+  }
+
+  private async process(core: Core, chain: BlockChain, outputs: OutputLog[], inputs: Input[]): Promise<void> {
+    const session: Session = { ended: false };
+    const flush = new Flush(this.wake);
+    const reading = inputs.map((input, at) => this.readInput(core, input, at, session));
+    const checking = this.watchEdges(core, session);
+    try {
+      this.core = core;
+      this.setProblem('session', undefined);
+      let dirtySince = 0;
+      while (!this.stopRequested) {
+        flush.throwIfFailed();
+        const wasDirty = core.dirty;
+        const worked = await this.applyReady(core, inputs);
+        if (core.dirty && !wasDirty) dirtySince = this.clock.now();
+        const age = this.clock.now() - dirtySince;
+        const due =
+          core.dirty &&
+          (core.pendingBytes >= EPOCH_BYTES ||
+            age >= this.options.epochMs ||
+            (this.options.closeWhenIdle && !worked));
+        if (due && !flush.running) {
+          if (chain.wantsCopy) await this.flushWithCopy(core, chain, outputs, inputs);
+          else flush.start(this.flush(core, core.cut(), chain, outputs, inputs));
+          dirtySince = this.clock.now();
+        } else if (flush.running && core.pendingBytes >= PENDING_BYTES_MAX) await flush.settled();
+        else if (!worked)
+          await this.wake.wait(core.dirty ? Math.max(1, this.options.epochMs - age) : WAIT_MS);
+      }
+      await flush.settled();
+      flush.throwIfFailed();
+      if (core.dirty) await this.flush(core, core.cut(), chain, outputs, inputs);
+    } finally {
+      session.ended = true;
+      for (const input of inputs) input.emptied.raise();
+      await flush.settled();
+      await Promise.all([...reading, checking, ...inputs.map((input) => input.reader?.close())]);
+    }
+  }
+
+  /** Applies what is ready, in slices; false if there was nothing. */
+  private async applyReady(core: Core, inputs: Input[]): Promise<boolean> {
+    let worked = false;
+    let sliceStart = this.clock.now();
+    const breathe = async (): Promise<void> => {
+      if (this.clock.now() - sliceStart < this.options.sliceMs) return;
+      await this.clock.yield();
+      sliceStart = this.clock.now();
+    };
+    for (const [at, input] of inputs.entries()) {
+      while (input.taken < input.ready.length && core.wants(at) && core.pendingBytes < PENDING_BYTES_MAX) {
+        core.apply(at, input.ready[input.taken++]!);
+        worked = true;
+        this.state = 'running';
+        await breathe();
+      }
+      if (input.taken === input.ready.length && input.taken > 0) {
+        input.ready = [];
+        input.taken = 0;
+        input.emptied.raise();
+      }
+    }
+    while (core.pendingBytes < PENDING_BYTES_MAX && core.advance()) {
+      worked = true;
+      await breathe();
+    }
+    return worked;
+  }
+
+  private async flush(
+    core: Core,
+    cut: Cut,
+    chain: BlockChain,
+    outputs: OutputLog[],
+    inputs: Input[],
+  ): Promise<void> {
+    const position = this.position(cut, inputs);
+    await this.append(core, cut, outputs);
+    await chain.append(position, cut.increment);
+  }
+
+  /** As flush, but the state goes to disk whole: the many small blocks have outgrown it. */
+  private async flushWithCopy(
+    core: Core,
+    chain: BlockChain,
+    outputs: OutputLog[],
+    inputs: Input[],
+  ): Promise<void> {
+    const cut = core.cut();
+    await this.append(core, cut, outputs);
+    await chain.copy(this.position(cut, inputs), core.copy());
+  }
+
+  private async append(core: Core, cut: Cut, outputs: OutputLog[]): Promise<void> {
+    await Promise.all(
+      outputs.map(async (output, at) => {
+        try {
+          await output.appendAll(cut.payloads[at]!);
+        } catch (error) {
+          const isHigher =
+            error instanceof ForeignMessage && core.readEnd(at, error.payload).term > this.term;
+          if (!isHigher) throw error;
+          throw new LogError(
+            'fenced',
+            `${this.options.name}: another process has taken over (it writes ${output.log.stream}): stop one of the two`,
+            { cause: error },
+          );
+        }
+      }),
+    );
+  }
+
+  private position(cut: Cut, inputs: Input[]): BlockPosition {
+    return {
+      inputs: cut.read.map((mark, at) => ({ ...mark, created: inputs[at]!.position.created })),
+      outputs: cut.ends,
+    };
+  }
+
+  /** Keeps one input's messages coming until the session ends, over any number of readers. */
+  private async readInput(core: Core, input: Input, at: number, session: Session): Promise<void> {
+    let retryMs = RETRY_MS_MIN;
+    while (!session.ended && !this.stopRequested) {
+      try {
+        input.reader = await this.openInput(core, input, at);
+        this.setProblem(input.log.stream, undefined);
+        this.state = 'running';
+        retryMs = RETRY_MS_MIN;
+        while (!session.ended && !this.stopRequested) {
+          const messages = await input.reader.next(WAIT_MS);
+          if (messages.length === 0) continue;
+          input.ready = [...messages];
+          input.taken = 0;
+          const { sequence, time } = messages[messages.length - 1]!;
+          this.wake.raise();
+          await input.emptied.wait(undefined);
+          if (session.ended) break;
+          input.position = { ...input.position, sequence, time };
+        }
+      } catch (error) {
+        if (session.ended || this.stopRequested) break;
+        this.setProblem(input.log.stream, readProblem(input.log.stream, error));
+        await this.pause(retryMs, () => session.ended);
+        retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
+      }
+      await input.reader?.close().catch(() => {});
+      input.reader = undefined;
+    }
+  }
+
+  private async openInput(core: Core, input: Input, at: number): Promise<LogReader> {
+    const { stream } = input.log;
+    if ((await this.bus.describe(stream)) === undefined) {
+      throw new LogError(
+        'log-missing',
+        `there is no stream ${stream} (yet): its writer is not running, or it was deleted`,
+      );
+    }
+    let reader = await this.bus.read(stream, input.position.sequence + 1);
+    try {
+      const created = await this.checkInput(core, input);
+      if (created !== input.position.created) {
+        input.position = { ...input.position, created };
+        // A healed position is behind the reader's: read what is there from its first message.
+        await reader.close();
+        reader = await this.bus.read(stream, input.position.sequence + 1);
+      }
+      core.open(at, created);
+      return reader;
+    } catch (error) {
+      await reader.close();
+      throw error;
+    }
+  }
+
+  /**
+   * Checks the position. PARTS and FOREST are functions of EDGES: where such a log is not the one that was
+   * read, but EDGES still is, its frames from the first one on are read again, what the state has of them
+   * dropped, and the running hash compared. EDGES itself never heals silently.
+   */
+  private async checkInput(core: Core, input: Input): Promise<bigint> {
+    const { stream } = input.log;
+    try {
+      return await checkPosition(this.bus, stream, input.position);
+    } catch (error) {
+      const { edgesStream } = this.options;
+      if (!(error instanceof LogError) || error.code === 'log-missing' || edgesStream === undefined)
+        throw error;
+      await checkPosition(this.bus, edgesStream, core.edgesRead ?? LOG_START);
+      const state = await this.bus.describe(stream);
+      if (state === undefined) throw error;
+      this.healed += 1;
+      this.log.warn(
+        { task: this.options.name, stream, code: error.code },
+        `${error.message}; EDGES is unchanged, reading ${stream} again`,
+      );
+      input.position = { sequence: state.first - 1, time: 0n, created: 0n };
+      return state.created;
+    }
+  }
+
+  /** A stage that reads no EDGES still notices when EDGES is not the log that its state was made from. */
+  private async watchEdges(core: Core, session: Session): Promise<void> {
+    const { edgesStream } = this.options;
+    if (edgesStream === undefined) return;
+    while (!session.ended && !this.stopRequested) {
+      await this.pause(EDGES_CHECK_MS, () => session.ended);
+      if (session.ended || core.edgesRead === undefined) continue;
+      try {
+        await checkPosition(this.bus, edgesStream, core.edgesRead);
+        this.setProblem(edgesStream, undefined);
+      } catch (error) {
+        // A server that does not answer is the readers' to report.
+        if (error instanceof LogError) this.setProblem(edgesStream, problemOf(error));
+      }
+    }
+  }
+
+  private setProblem(about: string, problem: Problem | undefined): void {
+    const before = this.problems.get(about);
+    if (problem?.message === before?.message) return;
+    if (problem === undefined) this.problems.delete(about);
+    else this.problems.set(about, problem);
+    const fields = { task: this.options.name, code: problem?.code ?? before?.code };
+    if (problem === undefined) this.log.info(fields, `over: ${before?.message}`);
+    else if (problem.code === 'retrying') this.log.warn(fields, problem.message);
+    else this.log.error(fields, problem.message);
+  }
+
+  private async pause(ms: number, ended: () => boolean = () => false): Promise<void> {
+    const until = this.clock.now() + ms;
+    while (!this.stopRequested && !ended() && this.clock.now() < until) {
+      await this.clock.sleep(Math.min(100, until - this.clock.now()));
+    }
+  }
+}
+
+function problemOf(error: unknown): Problem {
+  if (error instanceof LogError) return { code: error.code, message: error.message };
+  return { code: 'failed', message: error instanceof Error ? error.message : String(error) };
+}
+
+function readProblem(stream: string, error: unknown): Problem {
+  const problem = problemOf(error);
+  if (problem.code !== 'failed') return problem;
+  return { code: 'retrying', message: `stream ${stream} cannot be read (${problem.message}): retrying` };
+}
+
+interface Session {
+  ended: boolean;
+}
+
+/** The one epoch that is being appended and recorded. */
+class Flush {
+  private readonly wake: Signal;
+  private current: Promise<void> | undefined;
+  private failure: { readonly error: unknown } | undefined;
+
+  constructor(wake: Signal) {
+    this.wake = wake;
+  }
+
+  get running(): boolean {
+    return this.current !== undefined;
+  }
+
+  start(work: Promise<void>): void {
+    this.current = work
+      .catch((error: unknown) => {
+        this.failure = { error };
+      })
+      .finally(() => {
+        this.current = undefined;
+        this.wake.raise();
+      });
+  }
+
+  async settled(): Promise<void> {
+    await this.current;
+  }
+
+  throwIfFailed(): void {
+    if (this.failure !== undefined) throw this.failure.error;
+  }
+}
+
+/** Wakes one waiter; a raise that nobody waits for is kept for the next wait. */
+class Signal {
+  private raised = false;
+  private waiter: (() => void) | undefined;
+
+  raise(): void {
+    this.raised = true;
+    this.waiter?.();
+  }
+
+  async wait(ms: number | undefined): Promise<void> {
+    if (!this.raised) {
+      await new Promise<void>((resolve) => {
+        const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
+        this.waiter = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+      this.waiter = undefined;
+    }
+    this.raised = false;
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Whatever the number of partitions, however epochs are cut, wherever processes die: at every sequence the
+ * view is the graph of exactly that prefix. The oracle recomputes each prefix from scratch with graphology.
+ */
+import fc from 'fast-check';
+import { UndirectedGraph } from 'graphology';
+import { connectedComponents } from 'graphology-components';
+import { describe, expect, it } from 'vitest';
+import type { View } from '../../services/gateway/view.ts';
+import { CorePipeline } from '../support/core-pipeline.ts';
+
+interface Edge {
+  readonly source: string;
+  readonly target: string;
+}
+
+type Message = readonly Edge[];
+
+const PARTITIONS = [1, 2, 3, 4, 8];
+
+const vertex = fc
+  .integer({ min: 0, max: 11 })
+  .map((n) => ['a', 'b', 'é', 'x y', '10', '9', '', 'b'.repeat(3), '😀', '*', '>', '.'][n]!);
+const edge = fc.record({ source: vertex, target: vertex });
+const message = fc.array(edge, { maxLength: 6 });
+
+/** One step of a schedule; every number is taken modulo what there is. */
+const step = fc.record({
+  stage: fc.nat(20),
+  what: fc.constantFrom('read', 'read', 'cut', 'die-in-cut', 'die', 'compact'),
+  count: fc.integer({ min: 0, max: 5 }),
+});
+
+/** The components of the prefix's valid edges, each a sorted list, in a list sorted likewise. */
+function oracle(messages: readonly Message[]): string[][] {
+  const graph = new UndirectedGraph({ allowSelfLoops: true });
+  for (const { source, target } of messages.flat()) {
+    if (source === '' || target === '') continue;
+    graph.mergeNode(source);
+    graph.mergeNode(target);
+    graph.mergeEdge(source, target);
+  }
+  return connectedComponents(graph)
+    .map((component) => component.toSorted())
+    .sort((a, b) => (a[0]! < b[0]! ? -1 : 1));
+}
+
+function componentsAt(view: View, sequence: number): string[][] {
+  const { forest } = view;
+  const cut = forest.cutAt(sequence);
+  const components = new Map<number, string[]>();
+  for (let row = 0; row < cut.rows; row++) {
+    const root = forest.root(row, cut.links);
+    components.set(root, [
+      ...(components.get(root) ?? []),
+      new TextDecoder().decode(forest.vertices.idOf(row)),
+    ]);
+  }
+  return [...components.values()]
+    .map((component) => component.sort())
+    .sort((a, b) => (a[0]! < b[0]! ? -1 : 1));
+}
+
+function runStep(
+  pipeline: CorePipeline,
+  { stage: number, what, count }: { stage: number; what: string; count: number },
+): void {
+  const stages = [pipeline.partitioner, ...pipeline.workers, pipeline.gateway];
+  const stage = stages[number % stages.length]!;
+  switch (what) {
+    case 'read':
+      for (let input = 0; input < (stage === pipeline.gateway ? pipeline.partitions : 1); input++)
+        stage.read(input, count);
+      stage.advance();
+      return;
+    case 'cut':
+      stage.cut();
+      return;
+    case 'die-in-cut':
+      stage.cut(count);
+      return;
+    case 'die':
+      stage.restart();
+      return;
+    default:
+      stage.compact();
+  }
+}
+
+describe('the view', () => {
+  for (const partitions of PARTITIONS) {
+    it(`is exact at every sequence, on any schedule with crashes, for ${partitions} partitions`, () => {
+      fc.assert(
+        fc.property(
+          fc.array(message, { maxLength: 14 }),
+          fc.array(step, { maxLength: 60 }),
+          (messages, steps) => {
+            const pipeline = new CorePipeline(partitions);
+            pipeline.onAdvance = (view, sequence) => {
+              expect(componentsAt(view, sequence)).toEqual(oracle(messages.slice(0, sequence)));
+              expect(view.forest.rows - view.forest.links).toBe(oracle(messages.slice(0, sequence)).length);
+            };
+            let published = 0;
+            for (const [at, one] of steps.entries()) {
+              while (published < messages.length && published * steps.length <= at * messages.length) {
+                pipeline.publish(JSON.stringify(messages[published++]));
+              }
+              runStep(pipeline, one);
+            }
+            while (published < messages.length) pipeline.publish(JSON.stringify(messages[published++]));
+            const view = pipeline.settle();
+            for (let sequence = 0; sequence <= messages.length; sequence++) {
+              const prefix = messages.slice(0, sequence);
+              expect(componentsAt(view, sequence)).toEqual(oracle(prefix));
+              const valid = prefix
+                .flat()
+                .filter(({ source, target }) => source !== '' && target !== '').length;
+              const totals = view.messages.through(sequence);
+              expect([totals.edges, totals.rejected]).toEqual([valid, prefix.flat().length - valid]);
+            }
+            expect(
+              pipeline.rejected.messages.map((m) => JSON.parse(new TextDecoder().decode(m.payload)).sequence),
+            ).toEqual(
+              messages.flatMap((one, at) =>
+                one.some((e) => e.source === '' || e.target === '') ? [at + 1] : [],
+              ),
+            );
+          },
+        ),
+        { numRuns: 150 },
+      );
+    });
+  }
+});
