@@ -82,7 +82,7 @@ export class ByteWriter {
 /** Reads what ByteWriter wrote; past the end or a number too large, it throws RangeError. */
 export class ByteReader {
   readonly bytes: Uint8Array;
-  private readonly view: DataView;
+  readonly view: DataView;
   offset: number;
   readonly end: number;
 
@@ -130,6 +130,13 @@ export class ByteReader {
   signedVarint(): number {
     const value = this.varint();
     return value % 2 === 1 ? -(value + 1) / 2 : value / 2;
+  }
+
+  /** Leaves out the next `length` bytes; gives where they begin. */
+  skip(length: number): number {
+    this.need(length);
+    this.offset += length;
+    return this.offset - length;
   }
 
   /** The next `length` bytes, as a view. */

@@ -314,7 +314,7 @@ export class ChannelReader {
           'what lies between was removed from the log',
       );
     }
-    const { count, sequence, index, bytes, idStart, idEnd, idHash } = columns;
+    const { count, sequence, index, view, idStart, idEnd, idHash } = columns;
     let first = 0;
     while (
       first < count &&
@@ -323,7 +323,7 @@ export class ChannelReader {
     ) {
       first += 1;
     }
-    for (let id = first * 2; id < count * 2; id++) idHash[id] = hashId(bytes, idStart[id]!, idEnd[id]!);
+    for (let id = first * 2; id < count * 2; id++) idHash[id] = hashId(view, idStart[id]!, idEnd[id]!);
     if (comparePositions(header.through, watermark) < 0) return { header, first: count };
     for (let i = first; i < count; i++) {
       addEdge(

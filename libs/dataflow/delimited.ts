@@ -65,9 +65,6 @@ export class DelimitedReader {
   recordStart = 0;
   recordEnd = 0;
 
-  /** Comment lines passed so far. */
-  commentCount = 0;
-
   private readonly quote: number;
   private readonly comment: number;
   private readonly trim: boolean;
@@ -170,7 +167,6 @@ export class DelimitedReader {
       return BLANK_LINE;
     }
     if (p < bound && bytes[p] === this.comment) {
-      this.commentCount += 1;
       this.position = p;
       this.isComment = true;
       this.isSkipping = true;

@@ -155,6 +155,8 @@ function varints(reader: ByteReader, count: number): number[] {
 export class FrameColumns {
   count = 0;
   bytes: Uint8Array = new Uint8Array(0);
+  /** The same bytes, to read words of ids. */
+  view: DataView = new DataView(new ArrayBuffer(0));
   sequence = new Float64Array(0);
   index = new Uint32Array(0);
   /** 1 where the publisher's source is the larger id. */
@@ -243,6 +245,7 @@ function readEdges(reader: ByteReader, columns: FrameColumns): void {
   columns.reserve(count, 0);
   columns.count = count;
   columns.bytes = reader.bytes;
+  columns.view = reader.view;
   if (count === 0) return;
   const runs = reader.varint();
   let sequence = 0;

@@ -10,11 +10,11 @@
  * linear probing. A full segment splits alone. So the table grows without a pause, and never holds an old
  * and a new copy of itself. A JavaScript Map ends at 2^24 entries; this table at 2^32 rows or 16 GiB of ids.
  *
- * The arena is a list of chunks of entries, each on a word boundary:
- *   row: 4 bytes · length: 2 bytes · id: `length` bytes · padding
+ * The arena is a list of chunks of entries in words, so that ids are compared four bytes at a time:
+ *   row · length · id, filled up with zeros
  */
 import { NONE, Uint32Column } from './columns.ts';
-import { hashId } from './id-hash.ts';
+import { hashId, lastWord, viewOf } from './id-hash.ts';
 
 const SEGMENT_BITS = 12;
 const SEGMENT_SLOTS = 1 << SEGMENT_BITS;
@@ -24,12 +24,11 @@ const SEGMENT_SLOTS = 1 << SEGMENT_BITS;
  */
 const DEPTH_MAX = 20;
 
-const ARENA_CHUNK_BITS = 20;
-const ARENA_CHUNK_BYTES = 1 << ARENA_CHUNK_BITS;
-const ENTRY_HEADER_BYTES = 6;
-/** References count words, so that 32 bits reach 16 GiB. */
-const REFERENCE_SHIFT = ARENA_CHUNK_BITS - 2;
-const REFERENCE_MASK = (1 << REFERENCE_SHIFT) - 1;
+/** References count words, so that 32 bits reach 16 GiB: the high bits name a chunk, the low ones a word in it. */
+const REFERENCE_SHIFT = 18;
+const ARENA_CHUNK_WORDS = 1 << REFERENCE_SHIFT;
+const REFERENCE_MASK = ARENA_CHUNK_WORDS - 1;
+const ENTRY_HEADER_WORDS = 2;
 
 export class VertexTable {
   /** Row → arena reference. Its length is the number of rows. */
@@ -44,10 +43,11 @@ export class VertexTable {
   private directory = new Uint32Array(1);
   private depth = 0;
 
-  private readonly arenaBytes: Uint8Array[] = [];
-  private readonly arenaWords: Uint32Array[] = [];
+  private readonly arena: Int32Array[] = [new Int32Array(ARENA_CHUNK_WORDS)];
+  /** Keeps the reads of the touching pass from being optimised away. */
+  touched = 0;
   /** Where the next entry goes in the last chunk. The first word of all is spare: reference 0 means "none". */
-  private arenaEnd = ARENA_CHUNK_BYTES;
+  private arenaEnd = 1;
 
   get count(): number {
     return this.references.length;
@@ -59,25 +59,25 @@ export class VertexTable {
       this.references.byteLength +
       this.segments.reduce((bytes, slots) => bytes + slots.byteLength, 0) +
       this.directory.byteLength +
-      this.arenaBytes.length * ARENA_CHUNK_BYTES
+      this.arena.length * ARENA_CHUNK_WORDS * 4
     );
   }
 
   /** The row of an id, or NONE. `hash` is hashId of the same bytes. */
-  find(bytes: Uint8Array, start: number, end: number, hash: number): number {
+  find(ids: DataView, start: number, end: number, hash: number): number {
     const slots = this.segments[this.directory[this.directoryIndex(hash)]!]!;
     const mask = (slots.length >>> 1) - 1;
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const reference = slots[slot * 2 + 1]!;
       if (reference === 0) return NONE;
       if (slots[slot * 2] !== hash) continue;
-      const row = this.rowIfEqual(reference >>> 0, bytes, start, end);
+      const row = this.rowIfEqual(reference >>> 0, ids, start, end);
       if (row !== NONE) return row;
     }
   }
 
   /** The row of an id; an id not seen before gets the next row. */
-  findOrAdd(bytes: Uint8Array, start: number, end: number, hash: number): number {
+  findOrAdd(ids: DataView, start: number, end: number, hash: number): number {
     const segment = this.directory[this.directoryIndex(hash)]!;
     const slots = this.segments[segment]!;
     const mask = (slots.length >>> 1) - 1;
@@ -86,11 +86,11 @@ export class VertexTable {
       const reference = slots[slot * 2 + 1]!;
       if (reference === 0) break;
       if (slots[slot * 2] !== hash) continue;
-      const row = this.rowIfEqual(reference >>> 0, bytes, start, end);
+      const row = this.rowIfEqual(reference >>> 0, ids, start, end);
       if (row !== NONE) return row;
     }
     const row = this.references.length;
-    const reference = this.store(row, bytes, start, end);
+    const reference = this.store(row, ids, start, end);
     this.references.push(reference);
     slots[slot * 2] = hash;
     slots[slot * 2 + 1] = reference;
@@ -102,14 +102,14 @@ export class VertexTable {
   }
 
   /**
-   * Rows of many ids: `rows[i]` for id i = `bytes[start[i] .. end[i])` with `hash[i]`, i in [from, to); NONE
-   * for those not found at the first slot tried.
+   * Rows of many ids: `rows[i]` for id i = bytes [start[i], end[i]) of `ids` with `hash[i]`, i in [from, to); NONE
+   * for those that are not there (and, hardly ever, for one that shares its hash with another).
    *
-   * Reads all slots in one pass and all arena entries in the next: the processor then waits for many cache
-   * misses at once instead of for one after the other.
+   * Touches all slots before it probes, and all arena entries before it compares: the processor then waits
+   * for many cache misses at once, and no branch waits for one.
    */
   findMany(
-    bytes: Uint8Array,
+    ids: DataView,
     start: Uint32Array,
     end: Uint32Array,
     hash: Int32Array,
@@ -117,20 +117,16 @@ export class VertexTable {
     to: number,
     rows: Uint32Array,
   ): void {
-    for (let i = from; i < to; i++) {
-      const slots = this.segments[this.directory[this.directoryIndex(hash[i]!)]!]!;
-      const slot = hash[i]! & ((slots.length >>> 1) - 1);
-      rows[i] = slots[slot * 2] === hash[i] ? slots[slot * 2 + 1]! : 0;
-    }
-    for (let i = from; i < to; i++) {
-      const reference = rows[i]!;
-      rows[i] = reference === 0 ? NONE : this.rowIfEqual(reference, bytes, start[i]!, end[i]!);
-    }
+    const { segments, directory, depth, arena } = this;
+    this.touched ^= touchSlots(segments, directory, depth, hash, from, to);
+    probe(segments, directory, depth, hash, from, to, rows);
+    this.touched ^= touchEntries(arena, from, to, rows);
+    compare(arena, ids, start, end, from, to, rows);
   }
 
   /** As findMany, but complete: ids not seen before get rows, in index order. */
   findOrAddMany(
-    bytes: Uint8Array,
+    ids: DataView,
     start: Uint32Array,
     end: Uint32Array,
     hash: Int32Array,
@@ -138,59 +134,50 @@ export class VertexTable {
     to: number,
     rows: Uint32Array,
   ): void {
-    this.findMany(bytes, start, end, hash, from, to, rows);
+    this.findMany(ids, start, end, hash, from, to, rows);
     for (let i = from; i < to; i++) {
-      if (rows[i] === NONE) rows[i] = this.findOrAdd(bytes, start[i]!, end[i]!, hash[i]!);
+      if (rows[i] === NONE) rows[i] = this.findOrAdd(ids, start[i]!, end[i]!, hash[i]!);
     }
   }
 
-  /** The id of a row, as a view into the table: copy it before the next change if it must last. */
+  /** The id of a row, as a view into the table: copy it if it must outlast the table. */
   idOf(row: number): Uint8Array {
     const reference = this.references.get(row);
-    const chunk = this.arenaBytes[reference >>> REFERENCE_SHIFT]!;
-    const at = (reference & REFERENCE_MASK) << 2;
-    const length = chunk[at + 4]! | (chunk[at + 5]! << 8);
-    return chunk.subarray(at + ENTRY_HEADER_BYTES, at + ENTRY_HEADER_BYTES + length);
+    const words = this.arena[reference >>> REFERENCE_SHIFT]!;
+    const at = reference & REFERENCE_MASK;
+    return new Uint8Array(words.buffer, (at + ENTRY_HEADER_WORDS) * 4, words[at + 1]!);
   }
 
   private directoryIndex(hash: number): number {
     return this.depth === 0 ? 0 : hash >>> (32 - this.depth);
   }
 
-  private rowIfEqual(reference: number, bytes: Uint8Array, start: number, end: number): number {
-    const chunk = this.arenaBytes[reference >>> REFERENCE_SHIFT]!;
-    const at = (reference & REFERENCE_MASK) << 2;
-    const length = end - start;
-    if ((chunk[at + 4]! | (chunk[at + 5]! << 8)) !== length) return NONE;
-    const idAt = at + ENTRY_HEADER_BYTES;
-    for (let i = 0; i < length; i++) {
-      if (chunk[idAt + i] !== bytes[start + i]) return NONE;
-    }
-    return this.arenaWords[reference >>> REFERENCE_SHIFT]![reference & REFERENCE_MASK]!;
+  private rowIfEqual(reference: number, ids: DataView, start: number, end: number): number {
+    return rowIfEqual(this.arena[reference >>> REFERENCE_SHIFT]!, reference, ids, start, end);
   }
 
-  private store(row: number, bytes: Uint8Array, start: number, end: number): number {
+  private store(row: number, ids: DataView, start: number, end: number): number {
     const length = end - start;
-    const size = (ENTRY_HEADER_BYTES + length + 3) & ~3;
-    if (this.arenaEnd + size > ARENA_CHUNK_BYTES) {
-      if (this.arenaBytes.length === 1 << (32 - REFERENCE_SHIFT)) {
+    const size = ENTRY_HEADER_WORDS + ((length + 3) >>> 2);
+    if (this.arenaEnd + size > ARENA_CHUNK_WORDS) {
+      if (this.arena.length === 1 << (32 - REFERENCE_SHIFT)) {
         throw new RangeError(`the vertex table holds ${row} ids in 16 GiB, which is its limit`);
       }
-      const chunk = new Uint8Array(ARENA_CHUNK_BYTES);
-      this.arenaEnd = this.arenaBytes.length === 0 ? 4 : 0;
-      this.arenaBytes.push(chunk);
-      this.arenaWords.push(new Uint32Array(chunk.buffer));
+      this.arena.push(new Int32Array(ARENA_CHUNK_WORDS));
+      this.arenaEnd = 0;
     }
-    const chunkIndex = this.arenaBytes.length - 1;
-    const chunk = this.arenaBytes[chunkIndex]!;
-    const at = this.arenaEnd;
-    this.arenaWords[chunkIndex]![at >>> 2] = row;
-    chunk[at + 4] = length & 0xff;
-    chunk[at + 5] = length >>> 8;
-    const idAt = at + ENTRY_HEADER_BYTES;
-    for (let i = 0; i < length; i++) chunk[idAt + i] = bytes[start + i]!;
-    this.arenaEnd = at + size;
-    return ((chunkIndex << REFERENCE_SHIFT) | (at >>> 2)) >>> 0;
+    const chunk = this.arena.length - 1;
+    const words = this.arena[chunk]!;
+    const entry = this.arenaEnd;
+    words[entry] = row;
+    words[entry + 1] = length;
+    const wholeEnd = end - (length & 3);
+    let word = entry + ENTRY_HEADER_WORDS;
+    let at = start;
+    for (; at < wholeEnd; at += 4) words[word++] = ids.getInt32(at, true);
+    if (at < end) words[word] = lastWord(ids, at, end);
+    this.arenaEnd = entry + size;
+    return ((chunk << REFERENCE_SHIFT) | entry) >>> 0;
   }
 
   /** Divides a segment by the next high bit of its hashes; `hash` is of an entry in it. */
@@ -240,6 +227,88 @@ export class VertexTable {
   }
 }
 
+// The passes of findMany, each a function of its own: together in one they run a third slower.
+
+function touchSlots(
+  segments: readonly Int32Array[],
+  directory: Uint32Array,
+  depth: number,
+  hash: Int32Array,
+  from: number,
+  to: number,
+): number {
+  // A shift by 32 is none in JavaScript; the directory of one entry takes any index masked to 0.
+  const shift = 32 - depth;
+  const directoryMask = directory.length - 1;
+  let touched = 0;
+  for (let i = from; i < to; i++) {
+    const idHash = hash[i]!;
+    const slots = segments[directory[(idHash >>> shift) & directoryMask]!]!;
+    touched ^= slots[(idHash & ((slots.length >>> 1) - 1)) * 2]!;
+  }
+  return touched;
+}
+
+/** `rows[i]` becomes the reference of the first entry with hash i, or 0. */
+function probe(
+  segments: readonly Int32Array[],
+  directory: Uint32Array,
+  depth: number,
+  hash: Int32Array,
+  from: number,
+  to: number,
+  rows: Uint32Array,
+): void {
+  const shift = 32 - depth;
+  const directoryMask = directory.length - 1;
+  for (let i = from; i < to; i++) {
+    const idHash = hash[i]!;
+    const slots = segments[directory[(idHash >>> shift) & directoryMask]!]!;
+    const mask = (slots.length >>> 1) - 1;
+    let slot = idHash & mask;
+    while (slots[slot * 2] !== idHash && slots[slot * 2 + 1] !== 0) slot = (slot + 1) & mask;
+    rows[i] = slots[slot * 2 + 1]!;
+  }
+}
+
+function touchEntries(arena: readonly Int32Array[], from: number, to: number, rows: Uint32Array): number {
+  let touched = 0;
+  for (let i = from; i < to; i++) {
+    const reference = rows[i]!;
+    touched ^= arena[reference >>> REFERENCE_SHIFT]![reference & REFERENCE_MASK]!;
+  }
+  return touched;
+}
+
+/** References in `rows` become rows. */
+function compare(
+  arena: readonly Int32Array[],
+  ids: DataView,
+  start: Uint32Array,
+  end: Uint32Array,
+  from: number,
+  to: number,
+  rows: Uint32Array,
+): void {
+  for (let i = from; i < to; i++) {
+    const reference = rows[i]!;
+    const words = arena[reference >>> REFERENCE_SHIFT]!;
+    rows[i] = reference === 0 ? NONE : rowIfEqual(words, reference, ids, start[i]!, end[i]!);
+  }
+}
+
+function rowIfEqual(words: Int32Array, reference: number, ids: DataView, start: number, end: number): number {
+  const entry = reference & REFERENCE_MASK;
+  const length = end - start;
+  if (words[entry + 1] !== length) return NONE;
+  const wholeEnd = end - (length & 3);
+  let word = entry + ENTRY_HEADER_WORDS;
+  let at = start;
+  for (; at < wholeEnd; at += 4) if (words[word++] !== ids.getInt32(at, true)) return NONE;
+  if (at < end && words[word] !== lastWord(ids, at, end)) return NONE;
+  return words[entry]! >>> 0;
+}
+
 function place(slots: Int32Array, hash: number, reference: number): void {
   const mask = (slots.length >>> 1) - 1;
   let slot = hash & mask;
@@ -250,6 +319,6 @@ function place(slots: Int32Array, hash: number, reference: number): void {
 
 /** The row of an id given as text, or NONE; for queries, not for hot loops. */
 export function findText(table: VertexTable, id: string): number {
-  const bytes = new TextEncoder().encode(id);
-  return table.find(bytes, 0, bytes.length, hashId(bytes, 0, bytes.length));
+  const ids = viewOf(new TextEncoder().encode(id));
+  return table.find(ids, 0, ids.byteLength, hashId(ids, 0, ids.byteLength));
 }

@@ -53,6 +53,8 @@ export interface StageHost {
   readonly openStore: (folder: string) => Promise<Store>;
   readonly clock: Clock;
   readonly log: Log;
+  /** Whether the graph is still there: the outputs of one that was removed must not be made again. */
+  readonly isCurrent: () => Promise<boolean>;
 }
 
 export interface Problem {
@@ -85,6 +87,7 @@ export class StageTask<Core extends StageCore> {
   private readonly bus: Bus;
   private readonly clock: Clock;
   private readonly log: Log;
+  private readonly isCurrent: () => Promise<boolean>;
   private stopRequested = false;
   private term = 0;
   /** What is wrong now, by what it is wrong with. */
@@ -100,6 +103,7 @@ export class StageTask<Core extends StageCore> {
     this.bus = host.bus;
     this.clock = host.clock;
     this.log = host.log;
+    this.isCurrent = host.isCurrent;
   }
 
   get problem(): Problem | undefined {
@@ -141,6 +145,7 @@ export class StageTask<Core extends StageCore> {
 
   private async session(): Promise<void> {
     const { options, bus } = this;
+    if (!(await this.isCurrent())) throw new LogError('log-missing', 'the graph was removed');
     const core = this.createCore();
     for (const { log, options: logOptions } of options.outputs) await bus.create(log.stream, logOptions);
     const store = await this.openStore();

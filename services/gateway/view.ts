@@ -112,8 +112,10 @@ export class View implements StageCore {
     const { forest, messages } = this;
     let sequence = 0;
     for (let left = payload.varint(); left > 0; left--) {
-      const id = payload.take(payload.varint());
-      forest.vertices.findOrAdd(id, 0, id.length, hashId(id, 0, id.length));
+      const length = payload.varint();
+      const start = payload.skip(length);
+      const end = start + length;
+      forest.vertices.findOrAdd(payload.view, start, end, hashId(payload.view, start, end));
       sequence += payload.varint();
       forest.arrive(sequence, payload.varint());
     }
@@ -224,7 +226,7 @@ export class View implements StageCore {
       yield this.encode(row, to, 0, 0, 0, 0);
       row = to;
     }
-    const linksAtOnce = COPY_PIECE_BYTES / LINK_BYTES;
+    const linksAtOnce = Math.floor(COPY_PIECE_BYTES / LINK_BYTES);
     for (let link = 0; link < links; link += linksAtOnce) {
       yield this.encode(0, 0, link, Math.min(links, link + linksAtOnce), 0, 0);
     }
@@ -272,8 +274,8 @@ export class View implements StageCore {
     // After a restart, a frame that was applied in part is read again.
     while (channel.at < columns.count && columns.sequence[channel.at]! <= this.sequence) channel.at += 1;
     if (channel.rows.length < columns.count * 2) channel.rows = new Uint32Array(columns.idStart.length);
-    const { bytes, idStart, idEnd, idHash, count } = columns;
-    this.forest.vertices.findMany(bytes, idStart, idEnd, idHash, channel.at * 2, count * 2, channel.rows);
+    const { view, idStart, idEnd, idHash, count } = columns;
+    this.forest.vertices.findMany(view, idStart, idEnd, idHash, channel.at * 2, count * 2, channel.rows);
     const known = this.comingMessages.at(-1)?.sequence ?? this.messages.totals.sequence;
     for (let i = 0; i < columns.messageCount; i++) {
       if (columns.messageSequence[i]! <= known) continue;
@@ -314,8 +316,8 @@ export class View implements StageCore {
     const known = channel.rows[id]!;
     if (known !== NONE) return known;
     // New in this frame, or added since the frame was opened.
-    const { bytes, idStart, idEnd, idHash } = channel.columns;
-    return this.forest.vertices.findOrAdd(bytes, idStart[id]!, idEnd[id]!, idHash[id]!);
+    const { view, idStart, idEnd, idHash } = channel.columns;
+    return this.forest.vertices.findOrAdd(view, idStart[id]!, idEnd[id]!, idHash[id]!);
   }
 
   /** All edges through message `sequence` are applied. */

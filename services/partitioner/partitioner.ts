@@ -13,7 +13,7 @@ import { type Counters, NO_COUNTERS, readFrameHeader } from '../../libs/dataflow
 import { decodePayload } from '../../libs/dataflow/payload.ts';
 import { behindMessage, type MessageIdentity } from '../../libs/dataflow/position.ts';
 import { rejectRemovals } from '../../libs/dataflow/removals.ts';
-import { hashId } from '../../libs/graph/id-hash.ts';
+import { hashId, viewOf } from '../../libs/graph/id-hash.ts';
 import { FNV_OFFSET, fnv1a, hashPartition } from '../../libs/partitioning/hash.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { Cut, OutputEnd, ReadMark, StageCore } from '../../libs/stage/stage-core.ts';
@@ -32,6 +32,9 @@ export class Partitioner implements StageCore {
   private readonly channels: ChannelWriter[];
   private readonly rejects = new RejectLog();
   private readonly columns = new EdgeColumns();
+  /** The columns' id bytes, to read words of ids. */
+  private sourceView = viewOf(new Uint8Array(0));
+  private targetView = this.sourceView;
 
   private counters: Counters = NO_COUNTERS;
   /** Arrival of the newest message, running maximum, ms. */
@@ -114,6 +117,8 @@ export class Partitioner implements StageCore {
     if (undecodable !== undefined) this.rejects.add(sequence, 1, [{ index: undefined, reason: undecodable }]);
     else {
       rejectRemovals(columns);
+      this.sourceView = viewOf(columns.source.bytes);
+      this.targetView = viewOf(columns.target.bytes);
       for (let index = 0; index < columns.count; index++) {
         if (columns.rejected[index] === 0) this.place(sequence, index);
       }
@@ -180,11 +185,11 @@ export class Partitioner implements StageCore {
       smaller.bytes,
       smallerStart,
       smallerEnd,
-      hashId(smaller.bytes, smallerStart, smallerEnd),
+      hashId(swapped === 1 ? this.targetView : this.sourceView, smallerStart, smallerEnd),
       larger.bytes,
       largerStart,
       largerEnd,
-      hashId(larger.bytes, largerStart, largerEnd),
+      hashId(swapped === 1 ? this.sourceView : this.targetView, largerStart, largerEnd),
     );
   }
 

@@ -26,7 +26,7 @@ import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { Cut, OutputEnd, ReadMark, StageCore } from '../../libs/stage/stage-core.ts';
 
 /** Ids looked up together: enough for their cache misses to overlap, few enough to stay in the first cache. */
-const IDS_AT_ONCE = 1024;
+const IDS_AT_ONCE = 256;
 const COPY_PIECE_BYTES = 256 * 1024;
 
 export interface WorkerOptions {
@@ -92,8 +92,10 @@ export class Worker implements StageCore {
 
   restore(payload: ByteReader): void {
     for (let left = payload.varint(); left > 0; left--) {
-      const id = payload.take(payload.varint());
-      this.vertices.findOrAdd(id, 0, id.length, hashId(id, 0, id.length));
+      const length = payload.varint();
+      const start = payload.skip(length);
+      const end = start + length;
+      this.vertices.findOrAdd(payload.view, start, end, hashId(payload.view, start, end));
       this.sets.add();
     }
     for (let left = payload.varint(); left > 0; left--) {
@@ -205,12 +207,13 @@ export class Worker implements StageCore {
   /** Looks up the ids of the frame's edges from `first` on, unites, and hands on the edges that matter. */
   private unite(first: number): void {
     const { columns, vertices, sets, writer } = this;
-    const { bytes, idStart, idEnd, idHash, count } = columns;
+    const { bytes, view, idStart, idEnd, idHash, count } = columns;
     if (this.rows.length < count * 2) this.rows = new Uint32Array(idStart.length);
     const { rows } = this;
     for (let from = first * 2; from < count * 2; from += IDS_AT_ONCE) {
       const to = Math.min(count * 2, from + IDS_AT_ONCE);
-      vertices.findOrAddMany(bytes, idStart, idEnd, idHash, from, to, rows);
+      vertices.findOrAddMany(view, idStart, idEnd, idHash, from, to, rows);
+      sets.touch(rows, from, to);
       for (let id = from; id < to; id += 2) {
         const smaller = rows[id]!;
         const larger = rows[id + 1]!;

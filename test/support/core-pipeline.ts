@@ -16,6 +16,14 @@ const CREATED = 5n;
 
 export class ArrayLog {
   readonly messages: LogMessage[] = [];
+  private forgotten = 0;
+
+  /** Empties the payloads of all messages so far. */
+  forget(): void {
+    for (; this.forgotten < this.messages.length; this.forgotten++) {
+      this.messages[this.forgotten] = { ...this.messages[this.forgotten]!, payload: new Uint8Array(0) };
+    }
+  }
 
   append(payload: Uint8Array, contentType?: string): number {
     const sequence = this.messages.length + 1;
@@ -111,6 +119,10 @@ export class CoreStage<Core extends StageCore> {
     this.core = core;
   }
 
+  forget(): void {
+    this.blocks = [];
+  }
+
   /** Writes the state whole, as the runtime does when blocks have become too many. */
   compact(): void {
     const last = this.blocks.at(-1)?.cut;
@@ -127,6 +139,7 @@ export class CorePipeline {
   readonly workers: CoreStage<Worker>[];
   readonly gateway: CoreStage<View>;
   readonly partitions: number;
+  private readonly logs: ArrayLog[];
   /** Called with each S that the view reaches. */
   onAdvance: (view: View, sequence: number) => void = () => {};
 
@@ -134,6 +147,7 @@ export class CorePipeline {
     this.partitions = partitions;
     const parts = Array.from({ length: partitions }, () => new ArrayLog());
     const forests = Array.from({ length: partitions }, () => new ArrayLog());
+    this.logs = [...parts, ...forests, this.rejected];
     const identity = { graphId: GRAPH_ID, generation: 1, partitions };
     this.partitioner = new CoreStage(
       () => new Partitioner(identity),
@@ -162,6 +176,12 @@ export class CorePipeline {
       typeof payload === 'string' ? new TextEncoder().encode(payload) : payload,
       contentType,
     );
+  }
+
+  /** Drops what all stages have read and recorded, for runs too large to keep; no restart after it. */
+  forget(): void {
+    for (const log of [this.edges, ...this.logs]) log.forget();
+    for (const stage of [this.partitioner, ...this.workers, this.gateway]) stage.forget();
   }
 
   /** Runs all stages until the view holds every message. */

@@ -204,6 +204,7 @@ export class MemoryPipeline {
       openStore: async () => life.store(disk.openStore()),
       clock: realClock,
       log: this.log,
+      isCurrent: async () => true,
     };
     if (stage === 'view') {
       this.host = new GraphHost({ config: this.config, stage: host, visible: () => {} });

@@ -15,7 +15,7 @@ import {
   readFrame,
   readFrameHeader,
 } from '../../../libs/dataflow/frame.ts';
-import { hashId } from '../../../libs/graph/id-hash.ts';
+import { hashId, viewOf } from '../../../libs/graph/id-hash.ts';
 
 const identity: ChannelIdentity = {
   graphId: '00000000000000ff8000000000000001',
@@ -64,7 +64,7 @@ const edges = fc
   });
 
 function append(writer: ChannelWriter, { sequence, index, swapped, op, time, smaller, larger }: Edge): void {
-  const hashes = [smaller, larger].map((bytes) => hashId(bytes, 0, bytes.length));
+  const hashes = [smaller, larger].map((bytes) => hashId(viewOf(bytes), 0, bytes.length));
   writer.append(
     sequence,
     index,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NONE } from '../../../libs/graph/columns.ts';
 import { ComponentForest } from '../../../libs/graph/component-forest.ts';
-import { hashId } from '../../../libs/graph/id-hash.ts';
+import { hashId, viewOf } from '../../../libs/graph/id-hash.ts';
 import { BestRanked, comesBefore } from '../../../libs/graph/size-order.ts';
 
 type Edge = readonly [number, number];
@@ -16,8 +16,8 @@ function build(edges: readonly Edge[]): ComponentForest {
 
 function apply(forest: ComponentForest, a: number, b: number, sequence: number): void {
   const rows = [a, b].map((vertex) => {
-    const id = new TextEncoder().encode(String(vertex));
-    const row = forest.vertices.findOrAdd(id, 0, id.length, hashId(id, 0, id.length));
+    const id = viewOf(new TextEncoder().encode(String(vertex)));
+    const row = forest.vertices.findOrAdd(id, 0, id.byteLength, hashId(id, 0, id.byteLength));
     if (row === forest.rows) forest.arrive(sequence, 0);
     return row;
   });

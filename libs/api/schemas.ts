@@ -1,0 +1,59 @@
+/** Every named schema, in the order in which the OpenAPI document lists them. */
+import type { TSchema } from 'typebox';
+import { Cluster, Health, Instance, Readiness, Task } from './cluster.ts';
+import { ComponentAnswer, ComponentsOrOne, ComponentsPage, MembersPage } from './component.ts';
+import { Appended, Edge, EdgesBody, Rejection, SequenceRange } from './edges.ts';
+import { Arrival, AsOf, Component, EdgeIndex, Fault, Sequence, Time, VertexId } from './fields.ts';
+import { Graph, GraphList, GraphSettings, GraphStatus, Lag, PartitionStatus, Totals } from './graph.ts';
+import { Problem, ProblemCode, ProblemError } from './problem.ts';
+import {
+  Connection,
+  ExportRow,
+  JoiningEdge,
+  LookupAnswer,
+  LookupItem,
+  LookupRequest,
+  Vertex,
+} from './vertex.ts';
+
+export const SCHEMAS: readonly TSchema[] = [
+  VertexId,
+  Sequence,
+  EdgeIndex,
+  Time,
+  AsOf,
+  Component,
+  Arrival,
+  Fault,
+  Graph,
+  GraphList,
+  GraphSettings,
+  Totals,
+  Lag,
+  PartitionStatus,
+  GraphStatus,
+  Edge,
+  EdgesBody,
+  Rejection,
+  SequenceRange,
+  Appended,
+  Vertex,
+  LookupRequest,
+  LookupItem,
+  LookupAnswer,
+  JoiningEdge,
+  Connection,
+  ExportRow,
+  ComponentAnswer,
+  ComponentsPage,
+  ComponentsOrOne,
+  MembersPage,
+  Task,
+  Instance,
+  Cluster,
+  Health,
+  Readiness,
+  ProblemCode,
+  ProblemError,
+  Problem,
+];

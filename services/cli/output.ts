@@ -1,0 +1,38 @@
+/** What commands print: data on stdout for people or, with --json, for machines; all else on stderr. */
+
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}
+
+export function printLine(line = ''): void {
+  process.stdout.write(`${line}\n`);
+}
+
+export function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** An id as it is; quoted where it would not be seen as it is. */
+export function showId(id: string): string {
+  return /^\s|\s$|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}"]/u.test(id) ? JSON.stringify(id) : id;
+}
+
+export function showNumber(value: number): string {
+  return value.toLocaleString('en-US');
+}
+
+/** Columns of text, as wide as they need; the first on the left, numbers on the right. */
+export function printTable(head: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
+  const cells = [
+    head,
+    ...rows.map((row) => row.map((cell) => (typeof cell === 'number' ? showNumber(cell) : cell))),
+  ];
+  const widths = head.map((_, at) => Math.max(...cells.map((row) => row[at]!.length)));
+  for (const [line, row] of cells.entries()) {
+    const text = row.map((cell, at) => {
+      const isNumber = line > 0 && typeof rows[line - 1]![at] === 'number';
+      return isNumber ? cell.padStart(widths[at]!) : cell.padEnd(widths[at]!);
+    });
+    printLine(text.join('  ').trimEnd());
+  }
+}

@@ -1,0 +1,187 @@
+/**
+ * A whole Watershed on this machine: nats-server, and one instance per core, each a process of its own.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, openSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createGraph, PARTITIONS_DEFAULT } from '../../libs/bus/graphs.ts';
+import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
+import { Registry } from '../../libs/bus/registry.ts';
+import { CliError, EXIT } from './exit.ts';
+import { ensureNatsServer, type NatsServer, startNatsServer } from './nats-server.ts';
+import type { Role } from './roles.ts';
+
+const READY_MS = 60_000;
+const STOP_MS = 15_000;
+/** An instance that dies is started again, after this long. */
+const RESTART_MS = 1_000;
+
+export interface UpOptions {
+  readonly dataFolder: string;
+  readonly natsPort: number;
+  /** A server that is there already; undefined: start one. */
+  readonly natsUrl: string | undefined;
+  readonly http: { readonly host: string; readonly port: number };
+  /** Created if need be; undefined: none. */
+  readonly graph: { readonly name: string; readonly partitions: number } | undefined;
+  readonly say: (line: string) => void;
+}
+
+export interface UpPlan {
+  readonly name: string;
+  readonly roles: readonly Role[];
+  /** Worker `share.index` of `share.count` takes every count-th partition. */
+  readonly share?: { readonly index: number; readonly count: number };
+}
+
+/** Which instances to run on so many cores: the gateway apart, so that answers do not wait for work. */
+export function planInstances(cores: number): UpPlan[] {
+  if (cores <= 1) return [{ name: 'all', roles: ['partitioner', 'worker', 'gateway'] }];
+  const gateway: UpPlan = { name: 'gateway', roles: ['gateway'] };
+  if (cores === 2) return [{ name: 'pipeline', roles: ['partitioner', 'worker'] }, gateway];
+  const count = cores - 2;
+  const workers = Array.from(
+    { length: count },
+    (_, index): UpPlan => ({
+      name: `worker-${index}`,
+      roles: ['worker'],
+      share: { index, count },
+    }),
+  );
+  return [{ name: 'partitioner', roles: ['partitioner'] }, ...workers, gateway];
+}
+
+export class Up {
+  readonly url: string;
+  readonly natsUrl: string;
+  private readonly server: NatsServer | undefined;
+  private readonly children = new Map<string, ChildProcess>();
+  private readonly options: UpOptions;
+  private stopping = false;
+
+  private constructor(options: UpOptions, server: NatsServer | undefined) {
+    this.options = options;
+    this.server = server;
+    this.natsUrl = server?.url ?? options.natsUrl!;
+    this.url = `http://${options.http.host}:${options.http.port}`;
+  }
+
+  /** Starts all and waits until the gateway answers. */
+  static async start(options: UpOptions): Promise<Up> {
+    const { say, dataFolder } = options;
+    mkdirSync(join(dataFolder, 'logs'), { recursive: true });
+    let server: NatsServer | undefined;
+    if (options.natsUrl === undefined) {
+      const bin = await ensureNatsServer({ log: say });
+      server = await startNatsServer({
+        bin,
+        storeDir: join(dataFolder, 'nats'),
+        port: options.natsPort,
+        syncAlways: true,
+        logFile: join(dataFolder, 'logs', 'nats-server.log'),
+      });
+    }
+    const up = new Up(options, server);
+    try {
+      if (options.graph !== undefined) await up.createGraph(options.graph);
+      for (const plan of planInstances(availableParallelism())) up.spawn(plan);
+      await up.waitUntilReady();
+      return up;
+    } catch (error) {
+      await up.stop();
+      throw error;
+    }
+  }
+
+  /** Process ids by instance name, nats-server's included. */
+  get processes(): Record<string, number> {
+    const ids: Record<string, number> = {};
+    if (this.server?.process.pid !== undefined) ids['nats-server'] = this.server.process.pid;
+    for (const [name, child] of this.children) if (child.pid !== undefined) ids[name] = child.pid;
+    return ids;
+  }
+
+  /** Instances first, then nats-server. */
+  async stop(): Promise<void> {
+    this.stopping = true;
+    await Promise.all([...this.children.values()].map(stopChild));
+    await this.server?.stop();
+  }
+
+  async createGraph(graph: { readonly name: string; readonly partitions: number }): Promise<void> {
+    const connection = await connectNats({ url: this.natsUrl, name: 'watershed up', wait: false });
+    try {
+      await createGraph(new NatsBus(connection), new Registry(connection), graph.name, graph.partitions);
+    } finally {
+      await connection.close();
+    }
+  }
+
+  private spawn(plan: UpPlan): void {
+    const { dataFolder, http, say } = this.options;
+    const log = openSync(join(dataFolder, 'logs', `${plan.name}.log`), 'a');
+    const args = ['serve', '--roles', plan.roles.join(','), '--name', plan.name];
+    args.push('--nats', this.natsUrl, '--data', dataFolder);
+    if (plan.roles.includes('gateway')) args.push('--http', `${http.host}:${http.port}`);
+    if (plan.share !== undefined) {
+      const { index, count } = plan.share;
+      const partitions = Array.from({ length: 64 }, (_, p) => p).filter((p) => p % count === index);
+      args.push('--partitions', partitions.join(','));
+    }
+    // In a group of their own, so that Ctrl-C reaches this process alone and it can stop them in order; the
+    // channel tells them when this process is gone.
+    const child = spawn(process.execPath, [fileURLToPath(new URL('./main.js', import.meta.url)), ...args], {
+      stdio: ['ignore', log, log, 'ipc'],
+      detached: true,
+    });
+    this.children.set(plan.name, child);
+    child.once('exit', (code, signal) => {
+      if (this.stopping) return;
+      say(
+        `instance ${plan.name} ended (${signal ?? `status ${code}`}); see ${join(dataFolder, 'logs', `${plan.name}.log`)}`,
+      );
+      setTimeout(() => {
+        if (!this.stopping) this.spawn(plan);
+      }, RESTART_MS);
+    });
+  }
+
+  private async waitUntilReady(): Promise<void> {
+    const until = performance.now() + READY_MS;
+    let last = 'no answer';
+    while (performance.now() < until) {
+      try {
+        const response = await fetch(`${this.url}/readyz`);
+        if (response.ok) return;
+        last = await response.text();
+      } catch (error) {
+        last = error instanceof Error ? String(error.cause ?? error) : String(error);
+      }
+      const dead = [...this.children].find(([, child]) => child.exitCode !== null);
+      if (dead !== undefined) {
+        throw new CliError(
+          EXIT.failed,
+          `instance ${dead[0]} ended with status ${dead[1].exitCode}: see ${join(this.options.dataFolder, 'logs', `${dead[0]}.log`)}`,
+        );
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    throw new CliError(
+      EXIT.unavailable,
+      `the gateway at ${this.url} is not ready after ${READY_MS / 1000} s: ${last}`,
+    );
+  }
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+  await ended;
+  clearTimeout(timer);
+}
+
+export const GRAPH_DEFAULT = { name: 'default', partitions: PARTITIONS_DEFAULT };

@@ -1,0 +1,173 @@
+/**
+ * A Watershed of real processes for a test: nats-server with a folder of its own, instances of the built
+ * program, free ports. Everything is gone after `stop`.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { GraphStatus } from '../../../libs/api/graph.ts';
+import { type TestNatsServer, testNatsServer } from '../../integration/harness/nats.ts';
+
+const PROGRAM = fileURLToPath(new URL('../../../dist/services/cli/main.js', import.meta.url));
+const READY_MS = 30_000;
+
+export interface Ran {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface RunningProcess {
+  readonly args: readonly string[];
+  child: ChildProcess;
+}
+
+export class Cluster {
+  readonly nats: TestNatsServer;
+  readonly folder: string;
+  readonly url: string;
+  readonly port: number;
+  private readonly processes = new Map<string, RunningProcess>();
+
+  private constructor(nats: TestNatsServer, folder: string, port: number) {
+    this.nats = nats;
+    this.folder = folder;
+    this.port = port;
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  /** nats-server alone; instances are started by name. */
+  static async create(options: { syncAlways?: boolean } = {}): Promise<Cluster> {
+    if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is not there: run "npm run build" first`);
+    const nats = await testNatsServer(options);
+    return new Cluster(nats, mkdtempSync(join(tmpdir(), 'watershed-e2e-')), await freePort());
+  }
+
+  /** One instance with all roles, ready. */
+  static async single(options: { syncAlways?: boolean } = {}): Promise<Cluster> {
+    const cluster = await Cluster.create(options);
+    cluster.start('all', ['--roles', 'partitioner,worker,gateway']);
+    await cluster.ready();
+    return cluster;
+  }
+
+  start(name: string, args: readonly string[]): void {
+    const all = ['serve', '--name', name, '--nats', this.nats.url, '--data', this.folder, ...args];
+    if (args.some((arg) => arg.includes('gateway'))) all.push('--http', `127.0.0.1:${this.port}`);
+    const log = openSync(this.logOf(name), 'a');
+    const child = spawn(process.execPath, [PROGRAM, ...all], { stdio: ['ignore', log, log] });
+    this.processes.set(name, { args, child });
+  }
+
+  logOf(name: string): string {
+    return join(this.folder, `${name}.log`);
+  }
+
+  readLog(name: string): string {
+    return readFileSync(this.logOf(name), 'utf8');
+  }
+
+  pid(name: string): number {
+    return this.processes.get(name)!.child.pid!;
+  }
+
+  async kill9(name: string): Promise<void> {
+    await ended(this.processes.get(name)!.child, 'SIGKILL');
+  }
+
+  async restart(name: string): Promise<void> {
+    this.start(name, this.processes.get(name)!.args);
+  }
+
+  async stopInstance(name: string): Promise<number | null> {
+    return await ended(this.processes.get(name)!.child, 'SIGTERM');
+  }
+
+  async ready(): Promise<void> {
+    await until(async () => (await fetch(`${this.url}/readyz`)).ok, `the gateway at ${this.url} to be ready`);
+  }
+
+  async get<Answer>(path: string): Promise<Answer> {
+    const response = await fetch(`${this.url}${path}`);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${text}`);
+    return JSON.parse(text) as Answer;
+  }
+
+  /** The status of a graph once the answers hold all through `sequence`. */
+  async graph(name: string, sequence: number): Promise<GraphStatus> {
+    return await this.get<GraphStatus>(`/v1/graphs/${name}?atLeast=${sequence}&timeout=30`);
+  }
+
+  /** Runs a command of the built program against this cluster. */
+  async watershed(args: readonly string[], input?: string | Uint8Array): Promise<Ran> {
+    const env = { ...process.env, WATERSHED_NATS: this.nats.url, WATERSHED_URL: this.url };
+    return await run([PROGRAM, ...args], env, input);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.processes.values()].map(({ child }) => ended(child, 'SIGTERM')));
+    await this.nats.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export async function run(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  input?: string | Uint8Array,
+): Promise<Ran> {
+  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  child.stdin.on('error', () => {});
+  child.stdin.end(input);
+  const status = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { status, stdout, stderr };
+}
+
+/** Waits for a condition; a condition that throws does not hold yet. */
+export async function until(
+  holds: () => Promise<boolean> | boolean,
+  what: string,
+  ms = READY_MS,
+): Promise<void> {
+  const end = performance.now() + ms;
+  let last: unknown;
+  while (performance.now() < end) {
+    try {
+      if (await holds()) return;
+    } catch (error) {
+      last = error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  throw new Error(`waited ${ms} ms in vain for ${what}${last === undefined ? '' : ` (${String(last)})`}`);
+}
+
+async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const exit = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  child.kill(signal);
+  return await exit;
+}
+
+export async function freePort(): Promise<number> {
+  return await new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
+}
