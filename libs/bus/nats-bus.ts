@@ -35,6 +35,7 @@ import type {
 /** A request that got no answer in this time has an unknown outcome. */
 const REQUEST_TIMEOUT_MS = 5_000;
 const PING_INTERVAL_MS = 5_000;
+const CONNECT_RETRY_MS = 250;
 /** A fetch that finds nothing ends after this, and the next begins; the server notices our death by it. */
 const FETCH_EXPIRES_MS = 2_000;
 const FETCH_HEARTBEAT_MS = 500;
@@ -57,22 +58,15 @@ export interface NatsOptions {
   readonly name: string;
   /** Keep trying until the first connection succeeds; otherwise fail at once. */
   readonly wait: boolean;
+  /** Ends the waiting: then the last attempt's error is thrown. */
+  readonly signal?: AbortSignal;
+  /** Told after each attempt in vain. */
+  readonly onWaiting?: (reason: string) => void;
   readonly onStatus?: (status: Status) => void;
 }
 
 export async function connectNats(options: NatsOptions): Promise<NatsConnection> {
-  const connection = await connect({
-    servers: options.url,
-    name: options.name,
-    // The default keeps a stack trace per request: a third of the cost of an append.
-    noAsyncTraces: true,
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 250,
-    reconnectJitter: 250,
-    waitOnFirstConnect: options.wait,
-    timeout: REQUEST_TIMEOUT_MS,
-    pingInterval: PING_INTERVAL_MS,
-  });
+  const connection = await firstConnection(options);
   const { onStatus } = options;
   if (onStatus !== undefined) {
     void (async () => {
@@ -80,6 +74,34 @@ export async function connectNats(options: NatsOptions): Promise<NatsConnection>
     })();
   }
   return connection;
+}
+
+/** The client could wait by itself, but then nothing stops it any more. */
+async function firstConnection(options: NatsOptions): Promise<NatsConnection> {
+  const { wait, signal, onWaiting } = options;
+  for (;;) {
+    try {
+      return await connectOnce(options);
+    } catch (error) {
+      if (!wait || signal?.aborted === true) throw error;
+      onWaiting?.(error instanceof Error ? error.message : String(error));
+      await new Promise((resolve) => setTimeout(resolve, CONNECT_RETRY_MS));
+    }
+  }
+}
+
+async function connectOnce(options: NatsOptions): Promise<NatsConnection> {
+  return await connect({
+    servers: options.url,
+    name: options.name,
+    // The default keeps a stack trace per request: a third of the cost of an append.
+    noAsyncTraces: true,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    reconnectJitter: 250,
+    timeout: REQUEST_TIMEOUT_MS,
+    pingInterval: PING_INTERVAL_MS,
+  });
 }
 
 export class NatsBus implements Bus {

@@ -394,9 +394,12 @@ export class StageTask<Core extends StageCore> {
   private async openInput(core: Core, input: Input, at: number): Promise<LogReader> {
     const { stream } = input.log;
     if ((await this.bus.describe(stream)) === undefined) {
+      const isDerived = this.options.edgesStream !== undefined;
+      // Between stages this is how every start looks until the writer has made its log.
+      if (isDerived) throw new Error('it is not there (yet): its writer is not running, or it was deleted');
       throw new LogError(
         'log-missing',
-        `there is no stream ${stream} (yet): its writer is not running, or it was deleted`,
+        `there is no stream ${stream}: restore it, or remove the graph and create it again`,
       );
     }
     let reader = await this.bus.read(stream, input.position.sequence + 1);

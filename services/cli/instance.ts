@@ -23,6 +23,8 @@ import type { Role } from './roles.ts';
 
 const GRAPHS_POLL_MS = 500;
 const REPORT_MS = 2_000;
+/** How often an instance says that it still waits for nats-server. */
+const WAITING_MS = 5_000;
 /** An instance that is just stopping gives its folder free within this; a running one does not. */
 const FOLDER_WAIT_MS = 5_000;
 
@@ -73,22 +75,28 @@ export class Instance {
     this.registry = new Registry(connection);
   }
 
-  /** Takes the data folder, connects to NATS (waiting for it) and starts the tasks of all graphs. */
-  static async start(options: InstanceOptions): Promise<Instance> {
+  /**
+   * Takes the data folder, connects to NATS (waiting for it, until `signal` ends that) and starts the tasks of all
+   * graphs.
+   */
+  static async start(options: InstanceOptions, signal: AbortSignal): Promise<Instance> {
     const { logger } = options;
     const folderLock = await takeFolder(join(options.dataFolder, options.name, 'instance'));
     let instance: Instance | undefined;
     try {
-      const waiting = setInterval(
-        () => logger.warn({ url: options.natsUrl }, 'waiting for nats-server'),
-        5_000,
-      );
+      let saidAt = Number.NEGATIVE_INFINITY;
       const connection = await connectNats({
         url: options.natsUrl,
         name: `watershed ${options.name}`,
         wait: true,
+        signal,
+        onWaiting: (reason) => {
+          if (performance.now() - saidAt < WAITING_MS) return;
+          saidAt = performance.now();
+          logger.warn({ url: options.natsUrl, reason }, 'waiting for nats-server');
+        },
         onStatus: (status) => instance?.natsStatus(status.type),
-      }).finally(() => clearInterval(waiting));
+      });
       instance = new Instance(options, connection, folderLock);
       instance.loops = Promise.all([instance.followGraphs(), instance.keepReporting()]);
       return instance;

@@ -26,19 +26,28 @@ export async function serve(options: ServeOptions, untilStopped: Promise<void>):
   const version = programVersion();
   const metrics = new GatewayMetrics(Date.now);
   mkdirSync(options.dataFolder, { recursive: true });
-  const starting = Instance.start({
-    name: options.name,
-    roles: options.roles,
-    partitions: options.partitions,
-    natsUrl: options.natsUrl,
-    dataFolder: options.dataFolder,
-    version,
-    logger,
-    visible: (graph, time) => metrics.visible(graph, time),
-  });
+  const waiting = new AbortController();
+  const starting = Instance.start(
+    {
+      name: options.name,
+      roles: options.roles,
+      partitions: options.partitions,
+      natsUrl: options.natsUrl,
+      dataFolder: options.dataFolder,
+      version,
+      logger,
+      visible: (graph, time) => metrics.visible(graph, time),
+    },
+    waiting.signal,
+  );
   const instance = await Promise.race([starting, untilStopped]);
-  // Told to stop while it still waited for nats-server: there is nothing to put in order.
-  if (instance === undefined) return;
+  if (instance === undefined) {
+    // Told to stop while it still waited for nats-server, which may come in this very moment.
+    waiting.abort();
+    const late = await starting.catch(() => undefined);
+    await late?.stop();
+    return;
+  }
   try {
     if (!options.roles.includes('gateway')) {
       await untilStopped;

@@ -1,6 +1,7 @@
 /** `npm run bench [name …]`: every figure with its rival in the same run. Results: README.md beside this file. */
 import { cpus } from 'node:os';
 import { benchMemory } from './memory.bench.ts';
+import { benchEndToEnd, benchFlat, benchLatency } from './pipeline.bench.ts';
 import { benchVertexTable } from './vertex-table.bench.ts';
 import { benchWorker } from './worker.bench.ts';
 
@@ -8,6 +9,9 @@ const benches: Record<string, () => string[] | Promise<string[]>> = {
   'vertex-table': benchVertexTable,
   worker: benchWorker,
   memory: benchMemory,
+  'end-to-end': benchEndToEnd,
+  latency: benchLatency,
+  flat: benchFlat,
 };
 
 const wanted = process.argv.slice(2);

@@ -6,8 +6,9 @@ import fc from 'fast-check';
 import { UndirectedGraph } from 'graphology';
 import { connectedComponents } from 'graphology-components';
 import { describe, expect, it } from 'vitest';
+import { Reading } from '../../services/gateway/answers.ts';
 import type { View } from '../../services/gateway/view.ts';
-import { CorePipeline } from '../support/core-pipeline.ts';
+import { CorePipeline, GRAPH_ID } from '../support/core-pipeline.ts';
 
 interface Edge {
   readonly source: string;
@@ -131,4 +132,59 @@ describe('the view', () => {
       );
     });
   }
+});
+
+/** Every answer there is about a prefix, as the bytes that HTTP would send. */
+function answersAt(view: View, sequence: number): string {
+  const reading = new Reading(view, sequence);
+  const ids = [...reading.exportRows()].map(({ vertex: id }) => id);
+  const components = finished(reading.components(GRAPH_ID, undefined, 1000, true));
+  return JSON.stringify([
+    reading.totals,
+    components,
+    components.components.map(({ id }) => reading.members(id, GRAPH_ID, undefined, 1000)),
+    [...reading.exportRows()],
+    ids.map((id) => reading.vertex(id)),
+    ids.flatMap((a) => ids.map((b) => reading.connection(a, b))),
+    ids.length === 0 ? undefined : reading.lookup([...ids, 'nobody']),
+  ]);
+}
+
+function finished<T>(generator: Generator<undefined, T>): T {
+  for (;;) {
+    const { done, value } = generator.next();
+    if (done === true) return value;
+  }
+}
+
+describe('whole answers', () => {
+  it('are the same bytes for any number of partitions and any schedule with crashes, at every sequence', () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.array(
+            fc.record({ source: vertex, target: vertex, time: fc.option(fc.integer(), { nil: undefined }) }),
+            { maxLength: 6 },
+          ),
+          { maxLength: 10 },
+        ),
+        fc.array(step, { maxLength: 40 }),
+        (messages, steps) => {
+          const plain = new CorePipeline(1);
+          for (const one of messages) plain.publish(JSON.stringify(one));
+          const reference = plain.settle();
+          for (const partitions of PARTITIONS) {
+            const pipeline = new CorePipeline(partitions);
+            for (const one of messages) pipeline.publish(JSON.stringify(one));
+            for (const one of steps) runStep(pipeline, one);
+            const view = pipeline.settle();
+            for (let sequence = 0; sequence <= messages.length; sequence++) {
+              expect(answersAt(view, sequence)).toBe(answersAt(reference, sequence));
+            }
+          }
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
 });

@@ -85,7 +85,8 @@ export function arrowSchema(sample: Sample, container: ArrowContainer): ColumnKi
   }
   const queue = new ByteQueue();
   queue.add(container === 'file' ? sample.bytes.subarray(FILE_HEAD_BYTES) : sample.bytes);
-  const message = nextMessage(queue);
+  const message = orProblem(() => nextMessage(queue));
+  if (typeof message === 'string' && message !== 'incomplete' && message !== 'end') return message;
   if (message === 'incomplete')
     return sample.isWhole ? 'it ends inside of its schema' : 'its schema is too large';
   if (message === 'end') return 'it has no schema';
@@ -95,11 +96,23 @@ export function arrowSchema(sample: Sample, container: ArrowContainer): ColumnKi
 function columnsOf(payload: Uint8Array): ColumnKinds | string {
   const problem = arrowProblem(payload);
   if (problem !== undefined) return problem;
-  return readArrowColumns(payload).columns.map(({ name, type }) => ({
-    name,
-    isTime: Types.isTimestamp(type) || Types.isDate(type) || Types.isInt(type) || isText(type),
-    isNumber: isWeight(type),
-  }));
+  return orProblem(() =>
+    readArrowColumns(payload).columns.map(({ name, type }) => ({
+      name,
+      isTime: Types.isTimestamp(type) || Types.isDate(type) || Types.isInt(type) || isText(type),
+      isNumber: isWeight(type),
+    })),
+  );
+}
+
+/** What the library makes of damaged bytes is some Error. */
+function orProblem<T>(read: () => T): T | string {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof RangeError) return 'damaged metadata';
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 export class ArrowRows implements RowReader {
@@ -160,11 +173,9 @@ export class ArrowRows implements RowReader {
   }
 
   private message(): ArrowMessage | 'incomplete' | 'end' {
-    try {
-      return nextMessage(this.queue);
-    } catch (error) {
-      throw this.fault(error instanceof RangeError ? 'damaged metadata' : String(error));
-    }
+    const message = orProblem(() => nextMessage(this.queue));
+    if (typeof message !== 'string' || message === 'incomplete' || message === 'end') return message;
+    throw this.fault(message);
   }
 
   private checkEnd(): void {
@@ -199,13 +210,14 @@ export class ArrowRows implements RowReader {
       const remedy = problem.startsWith('compressed') ? '; write it without compression' : '';
       throw this.fault(problem + remedy);
     }
-    const chosen = this.chosen(readArrowColumns(payload));
     const { columns, batches, rule } = this;
     columns.reset();
-    const reason = fillFromArrow(columns, chosen);
-    if (reason !== undefined) throw this.fault(reason);
+    const weights = orProblem(() => {
+      const chosen = this.chosen(readArrowColumns(payload));
+      return fillFromArrow(columns, chosen) ?? weightsOf(chosen);
+    });
+    if (typeof weights === 'string') throw this.fault(weights);
     const reasons = new Map(columns.reasons.map(({ index, reason: why }) => [index, why]));
-    const weights = weightsOf(chosen);
     const { source, target } = columns;
     for (let i = 0; i < columns.count; i++) {
       if (columns.rejected[i] === 1) {

@@ -48,7 +48,10 @@ export interface LoadResult {
   readonly summary: LoadSummary;
 }
 
-/** Loads the files in order; prints what becomes of them. Errors that a person can mend are results. */
+/**
+ * Loads the files in order; prints what becomes of them. What is wrong with the files or the log is part of the
+ * result; options that are none are thrown.
+ */
 export async function runLoad(
   paths: readonly string[],
   flags: LoadFlags,
@@ -56,9 +59,14 @@ export async function runLoad(
 ): Promise<LoadResult> {
   const readers: LoadReader[] = [];
   const errors: CliError[] = [];
+  const options = parseLoadFlags(flags);
+  if (paths.indexOf('-') !== paths.lastIndexOf('-')) {
+    throw new CliError(EXIT.usage, 'standard input (-) can be read once only');
+  }
   for (const path of paths) {
     try {
-      readers.push(await openReader(path, flags, deps.stdin));
+      const file = await InputFile.at(path, deps.stdin, options.skipLines);
+      readers.push(await LoadReader.open(file, options));
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
       errors.push(error);
@@ -75,15 +83,11 @@ export async function runLoad(
     errors.push(error);
   } finally {
     progress.stop();
+    for (const { file } of readers) await file.close();
   }
   const summary = summaryOf(readers, sender, errors);
   print(summary, readers, errors, flags, deps);
   return { status: statusOf(summary, errors, flags), summary };
-}
-
-async function openReader(path: string, flags: LoadFlags, stdin: Readable): Promise<LoadReader> {
-  const options = parseLoadFlags(flags);
-  return await LoadReader.open(await InputFile.at(path, stdin, options.skipLines), options);
 }
 
 function bytesTotal(readers: readonly LoadReader[]): number | undefined {

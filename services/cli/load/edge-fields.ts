@@ -47,9 +47,12 @@ export const UNEVEN_ROWS_MIN = 10;
 const CHOOSE = '--source and --target choose them';
 
 /** Throws a usage error that says what cannot be decided, and how to say it. */
-export function edgeFields(columns: ColumnSample, options: LoadOptions): EdgeFields {
-  assertNamesTell(columns, options);
-  const named = columns.names === undefined ? undefined : namedColumns(columns.names);
+export function edgeFields(all: ColumnSample, options: LoadOptions): EdgeFields {
+  assertNamesTell(all, options);
+  // A name without a column names nothing.
+  const names = all.names?.slice(0, all.count);
+  const columns = { ...all, names };
+  const named = names === undefined ? undefined : namedColumns(names);
   const given = {
     source: column('--source', options.source, columns),
     target: column('--target', options.target, columns),
@@ -91,15 +94,16 @@ export function edgeFields(columns: ColumnSample, options: LoadOptions): EdgeFie
   return { source, target, time, timeUnit, weight, op, description };
 }
 
-/** Throws if rows have more columns than there are names: then no name says which column it means. */
-function assertNamesTell({ names, rows }: ColumnSample, options: LoadOptions): void {
-  if (names === undefined || ![options.source, options.target].some((text) => !/^\d+$/.test(text ?? '')))
-    return;
+/** Throws if rows have another number of columns than there are names, so that the names do not tell the ids. */
+function assertNamesTell({ names, rows, count }: ColumnSample, options: LoadOptions): void {
+  const isByNumber = [options.source, options.target].every((text) => /^\d+$/.test(text ?? ''));
+  if (names === undefined || isByNumber || rows.length < UNEVEN_ROWS_MIN) return;
   const wider = rows.filter((row) => row.length > names.length).length;
-  if (rows.length < UNEVEN_ROWS_MIN || wider * 2 < rows.length) return;
+  const { source, target } = namedColumns(names);
+  if (wider * 2 < rows.length && (source ?? 0) < count && (target ?? 0) < count) return;
   throw undecided(
-    `the header line names ${names.length} columns, and most rows have more, so it does not tell which is which: ` +
-      'choose columns by number',
+    `the header line names ${names.length} columns, most rows have ${wider * 2 < rows.length ? 'fewer' : 'more'}, ` +
+      'so it does not tell which is which: choose --source and --target by number',
   );
 }
 

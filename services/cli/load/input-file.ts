@@ -76,6 +76,11 @@ export class InputFile {
     if (this.kept !== undefined) return this.kept;
     return new Content(this.name, this.open(), this.skipLines);
   }
+
+  /** Lets go of what was looked at and will not be read. */
+  async close(): Promise<void> {
+    await this.kept?.close();
+  }
 }
 
 export class Content {

@@ -108,19 +108,22 @@ export class EdgeSender {
     await Promise.all(this.window.map(({ settled }) => settled));
     if (this.thrown !== undefined) throw this.thrown;
     let reportedAt: number | undefined;
+    let mustWait = true;
     for (const entry of this.window) {
       while (!entry.isStored) {
-        this.assertRemembered(entry);
-        const now = this.clock.now();
-        if (reportedAt === undefined || now - reportedAt >= REPORT_EVERY_MS) {
-          this.report(this.trouble(entry));
-          reportedAt = now;
+        if (mustWait) {
+          const now = this.clock.now();
+          if (reportedAt === undefined || now - reportedAt >= REPORT_EVERY_MS) {
+            this.report(this.trouble(entry));
+            reportedAt = now;
+          }
+          await this.clock.sleep(RETRY_MS);
         }
-        await this.clock.sleep(RETRY_MS);
         // Not sooner than here: the wait may have been long.
         this.assertRemembered(entry);
         await this.attempt(entry);
         if (this.thrown !== undefined) throw this.thrown;
+        mustWait = !entry.isStored;
       }
     }
     this.hasFailed = false;

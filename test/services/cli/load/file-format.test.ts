@@ -152,6 +152,8 @@ describe('the columns', () => {
     expect(short.edges).toHaveLength(12);
     expect(short.reasons).toEqual([{ place: 'line 14', reason: '3 fields in place of 2' }]);
     expect(short.description).toContain('rows have 2 fields and the header line 3');
+    expect((await loadedText(`source,target,weight\n${rows()}`)).description).not.toContain('weight =');
+    expect(await problemOf(`note,source,target\n${rows()}`)).toContain('by number');
     expect(await problemOf(`source,target\n${rows(',x')}`)).toContain('by number');
     const numbered = { source: '2', target: '1' };
     expect((await loadedText(`source,target\n${rows(',x')}`, numbered)).edges[0]).toEqual(['1', '0']);

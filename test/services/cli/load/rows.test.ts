@@ -19,7 +19,7 @@ import {
 } from 'apache-arrow';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EXIT } from '../../../../services/cli/exit.ts';
+import { CliError, EXIT } from '../../../../services/cli/exit.ts';
 import type { LoadFlags } from '../../../../services/cli/load/load-options.ts';
 import { type Loaded, loadedText } from './loaded.ts';
 
@@ -362,19 +362,52 @@ describe('Arrow rows', () => {
     expect((await loadedText(bytes, { timeUnit: 's' })).times).toEqual([1_700_000_000_000]);
   });
 
-  it('end with an error where the file does', async () => {
-    for (const container of ['stream', 'file'] as const) {
-      const bytes = tableToIPC(table, container);
-      const file = await loadedText(bytes.subarray(0, bytes.length - 300), {}, 50);
-      expect(file.error).toMatchObject({
-        status: EXIT.failed,
-        message: expect.stringContaining('cut short'),
-      });
+  it('come from a file with its schema at the start, as all other libraries write it', async () => {
+    const magic = Buffer.from('ARROW1');
+    const bytes = Buffer.concat([
+      magic,
+      Buffer.alloc(2),
+      tableToIPC(table, 'stream'),
+      Buffer.alloc(64, 7),
+      magic,
+    ]);
+    for (const size of [1, 1000]) {
+      const file = await loadedText(bytes, {}, size);
+      expect(file.error).toBeUndefined();
+      expect(file.edges).toHaveLength(3);
     }
-    const damaged = tableToIPC(table, 'stream').slice();
-    damaged.fill(0xee, damaged.length - 500, damaged.length - 300);
-    const file = await loadedText(damaged).then(seen, (error: unknown) => error);
-    expect(file).toBeDefined();
+    const cut = await loadedText(bytes.subarray(0, bytes.length - 3));
+    expect(cut.edges).toHaveLength(3);
+    expect(cut.error).toMatchObject({ status: EXIT.failed, message: expect.stringContaining('cut short') });
+  });
+
+  it('end with an error where the file does', async () => {
+    const stream = tableToIPC(table, 'stream');
+    const cut = await loadedText(stream.subarray(0, stream.length - 300), {}, 50);
+    expect(cut.error).toMatchObject({ status: EXIT.failed, message: expect.stringContaining('cut short') });
+    const file = tableToIPC(table, 'file');
+    await expect(loadedText(file.subarray(0, file.length - 3))).rejects.toThrow('no end mark');
+    const trailing = await loadedText(Buffer.concat([stream, stream]));
+    expect(trailing.edges).toHaveLength(3);
+    expect(trailing.error).toMatchObject({
+      message: expect.stringContaining('follow the end of the stream'),
+    });
+  });
+
+  it('are never made of damage', async () => {
+    const stream = tableToIPC(table, 'stream');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(fc.nat(stream.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 }),
+        async (changes) => {
+          const damaged = Uint8Array.from(stream);
+          for (const [at, byte] of changes) damaged[at] = byte;
+          const outcome = await loadedText(damaged, {}, 64).catch((error: unknown) => ({ error }));
+          if (outcome.error !== undefined) expect(outcome.error).toBeInstanceOf(CliError);
+        },
+      ),
+      { numRuns: 2000 },
+    );
   });
 
   it('need columns that can be ids and times', async () => {
