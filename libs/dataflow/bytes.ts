@@ -45,6 +45,10 @@ export class ByteWriter {
   }
 
   varint(value: number): void {
+    if (value < 0x80 && this.length < this.buffer.length) {
+      this.buffer[this.length++] = value;
+      return;
+    }
     this.reserve(8);
     let rest = value;
     while (rest >= 0x80) {
@@ -68,6 +72,15 @@ export class ByteWriter {
     if (length <= 64) for (let i = start; i < end; i++) buffer[at++] = source[i]!;
     else buffer.set(source.subarray(start, end), at);
     this.length += length;
+  }
+
+  /** The first `bytes` bytes of the little-endian words from number `at` on. */
+  words(words: Int32Array, at: number, bytes: number): void {
+    // Whole words may reach beyond the bytes asked for.
+    this.reserve(bytes + 3);
+    for (let done = 0; done < bytes; done += 4)
+      this.view.setInt32(this.length + done, words[at + (done >> 2)]!, true);
+    this.length += bytes;
   }
 
   private reserve(more: number): void {

@@ -389,9 +389,7 @@ function addEdge(
   const timeWord = Number.isNaN(time)
     ? 0x5bd1e995
     : (time | 0) ^ Math.imul(Math.floor(time / 2 ** 32), 0x27d4eb2f);
-  hash.add(
-    Math.imul(sequence | 0, 0x165667b1) ^ Math.imul(index * 4 + op * 2 + swapped, 0x27220a95) ^ timeWord,
-  );
-  hash.add(smallerHash);
-  hash.add(largerHash);
+  const place = Math.imul(sequence | 0, 0x165667b1) ^ Math.imul(index * 4 + op * 2 + swapped, 0x27220a95);
+  const larger = Math.imul(largerHash, 0x2c1b3c6d);
+  hash.add(place ^ timeWord ^ Math.imul(smallerHash, 0x297a2d39) ^ ((larger << 16) | (larger >>> 16)));
 }

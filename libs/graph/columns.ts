@@ -3,9 +3,9 @@
  * length less than one chunk is spare.
  */
 
-const CHUNK_BITS = 15;
+export const CHUNK_BITS = 15;
 const CHUNK_ENTRIES = 1 << CHUNK_BITS;
-const CHUNK_MASK = CHUNK_ENTRIES - 1;
+export const CHUNK_MASK = CHUNK_ENTRIES - 1;
 
 /** "No row", "no link": the one value that no index can have. */
 export const NONE = 0xffffffff;
@@ -13,7 +13,8 @@ export const NONE = 0xffffffff;
 /** Entries are 0 .. 2^32 - 1; indexes likewise. */
 export class Uint32Column {
   length = 0;
-  private readonly chunks: Uint32Array[] = [];
+  /** Entry i is `chunks[i >>> CHUNK_BITS][i & CHUNK_MASK]`: for the hottest loops, which read it without a call. */
+  readonly chunks: Uint32Array[] = [];
 
   get(index: number): number {
     return this.chunks[index >>> CHUNK_BITS]![index & CHUNK_MASK]!;

@@ -10,7 +10,14 @@
  *
  * Ties: equal sizes, the older root wins. So the answers are a function of the edges' order alone.
  */
-import { AscendingColumn, NONE, SparseFloat64Column, Uint32Column } from './columns.ts';
+import {
+  AscendingColumn,
+  CHUNK_BITS,
+  CHUNK_MASK,
+  NONE,
+  SparseFloat64Column,
+  Uint32Column,
+} from './columns.ts';
 import { finish } from './id-hash.ts';
 import { SizeOrder } from './size-order.ts';
 import { VertexTable } from './vertex-table.ts';
@@ -48,17 +55,20 @@ export class ComponentForest {
   /** Present components, largest first. */
   readonly order = new SizeOrder((oldest) => this.size(this.root(oldest, NONE), NONE));
 
+  /** Keeps the reads of `touch` from being optimised away. */
+  touched = 0;
+
   // Per row.
   private readonly arrivalSequences = new AscendingColumn();
   private readonly arrivalIndexes = new Uint32Column();
-  /** The link that made the row a child, or NONE in a root. */
+  /** The link that made the row a child, and the parent it gave it; NONE in a root. */
   private readonly linkOf = new Uint32Column();
+  private readonly parentOf = new Uint32Column();
   /** The newest link with this row as its parent, or NONE. */
   private readonly lastLink = new Uint32Column();
 
   // Per link.
   private readonly child = new Uint32Column();
-  private readonly parent = new Uint32Column();
   private readonly sequences = new AscendingColumn();
   private readonly indexes = new Uint32Column();
   private readonly sources = new Uint32Column();
@@ -86,9 +96,9 @@ export class ComponentForest {
       this.arrivalSequences,
       this.arrivalIndexes,
       this.linkOf,
+      this.parentOf,
       this.lastLink,
       this.child,
-      this.parent,
       this.sequences,
       this.indexes,
       this.sources,
@@ -113,27 +123,29 @@ export class ComponentForest {
     this.arrivalSequences.push(sequence);
     this.arrivalIndexes.push(index);
     this.linkOf.push(NONE);
+    this.parentOf.push(NONE);
     this.lastLink.push(NONE);
     this.order.add(row, 1);
   }
 
   /** The edge source–target at (sequence, index); both rows have arrived. True if it joined two components. */
   join(source: number, target: number, sequence: number, index: number, time: number): boolean {
-    const a = this.root(source, NONE);
-    const b = this.root(target, NONE);
+    const a = this.presentRoot(source);
+    const b = this.presentRoot(target);
     if (a === b) return false;
-    const sizeA = this.size(a, NONE);
-    const sizeB = this.size(b, NONE);
-    const oldestA = this.oldest(a, NONE);
-    const oldestB = this.oldest(b, NONE);
+    const lastA = this.lastLink.get(a);
+    const lastB = this.lastLink.get(b);
+    const sizeA = lastA === NONE ? 1 : this.sizes.get(lastA);
+    const sizeB = lastB === NONE ? 1 : this.sizes.get(lastB);
+    const oldestA = lastA === NONE ? a : this.oldests.get(lastA);
+    const oldestB = lastB === NONE ? b : this.oldests.get(lastB);
     const aWins = sizeA > sizeB || (sizeA === sizeB && a < b);
     const winner = aWins ? a : b;
     const loser = aWins ? b : a;
     const link = this.child.length;
-    const before = this.lastLink.get(winner);
+    const before = aWins ? lastA : lastB;
     const oldest = Math.min(oldestA, oldestB);
     this.child.push(loser);
-    this.parent.push(winner);
     this.sequences.push(sequence);
     this.indexes.push(index);
     this.sources.push(source);
@@ -144,6 +156,7 @@ export class ComponentForest {
     this.previous.push(before);
     this.skip.push(this.skipFrom(link, before));
     this.linkOf.set(loser, link);
+    this.parentOf.set(loser, winner);
     this.lastLink.set(winner, link);
     if (oldest === oldestA) this.order.merge(oldestA, sizeA, oldestB, sizeB);
     else this.order.merge(oldestB, sizeB, oldestA, sizeA);
@@ -164,8 +177,19 @@ export class ComponentForest {
     for (;;) {
       const link = this.linkOf.get(at);
       if (link >= links) return at;
-      at = this.parent.get(link);
+      at = this.parentOf.get(at);
     }
+  }
+
+  /** Reads what `join` will need of these rows (NONE: of none), so that their cache misses overlap. */
+  touch(rows: Uint32Array, from: number, to: number): void {
+    const { chunks } = this.parentOf;
+    let touched = 0;
+    for (let i = from; i < to; i++) {
+      const row = rows[i]!;
+      if (row !== NONE) touched ^= chunks[row >>> CHUNK_BITS]![row & CHUNK_MASK]!;
+    }
+    this.touched = touched;
   }
 
   isRoot(row: number, links: number): boolean {
@@ -199,19 +223,20 @@ export class ComponentForest {
       if (linkX >= links && linkY >= links) return { kind: 'apart' };
       if (linkX < linkY) {
         newest = linkX;
-        x = this.parent.get(linkX);
+        x = this.parentOf.get(x);
       } else {
         newest = linkY;
-        y = this.parent.get(linkY);
+        y = this.parentOf.get(y);
       }
     }
     return { kind: 'joined', link: newest };
   }
 
   link(link: number): Link {
+    const child = this.child.get(link);
     return {
-      child: this.child.get(link),
-      parent: this.parent.get(link),
+      child,
+      parent: this.parentOf.get(child),
       sequence: this.sequences.get(link),
       index: this.indexes.get(link),
       source: this.sources.get(link),
@@ -243,7 +268,17 @@ export class ComponentForest {
       if (link >= links) return NONE;
       const sibling = this.previous.get(link);
       if (sibling !== NONE) return this.child.get(sibling);
-      at = this.parent.get(link);
+      at = this.parentOf.get(at);
+    }
+  }
+
+  private presentRoot(row: number): number {
+    const { chunks } = this.parentOf;
+    let at = row;
+    for (;;) {
+      const up = chunks[at >>> CHUNK_BITS]![at & CHUNK_MASK]!;
+      if (up === NONE) return at;
+      at = up;
     }
   }
 

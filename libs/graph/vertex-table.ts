@@ -30,6 +30,13 @@ const ARENA_CHUNK_WORDS = 1 << REFERENCE_SHIFT;
 const REFERENCE_MASK = ARENA_CHUNK_WORDS - 1;
 const ENTRY_HEADER_WORDS = 2;
 
+/** What the table needs of a writer of bytes. */
+interface IdWriter {
+  varint(value: number): void;
+  /** The first `bytes` bytes of the words from number `at` on. */
+  words(words: Int32Array, at: number, bytes: number): void;
+}
+
 export class VertexTable {
   /** Row → arena reference. Its length is the number of rows. */
   private readonly references = new Uint32Column();
@@ -146,6 +153,16 @@ export class VertexTable {
     const words = this.arena[reference >>> REFERENCE_SHIFT]!;
     const at = reference & REFERENCE_MASK;
     return new Uint8Array(words.buffer, (at + ENTRY_HEADER_WORDS) * 4, words[at + 1]!);
+  }
+
+  /** Writes the id of a row, its length before it. */
+  write(row: number, writer: IdWriter): void {
+    const reference = this.references.get(row);
+    const words = this.arena[reference >>> REFERENCE_SHIFT]!;
+    const entry = reference & REFERENCE_MASK;
+    const length = words[entry + 1]!;
+    writer.varint(length);
+    writer.words(words, entry + ENTRY_HEADER_WORDS, length);
   }
 
   private directoryIndex(hash: number): number {

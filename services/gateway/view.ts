@@ -152,7 +152,6 @@ export class View implements StageCore {
       channel.watermark = channel.end.through;
       channel.last = read?.[at] ?? channel.last;
     }
-    this.observer.advanced(this.sequence);
   }
 
   fence(): undefined {}
@@ -276,6 +275,7 @@ export class View implements StageCore {
     if (channel.rows.length < columns.count * 2) channel.rows = new Uint32Array(columns.idStart.length);
     const { view, idStart, idEnd, idHash, count } = columns;
     this.forest.vertices.findMany(view, idStart, idEnd, idHash, channel.at * 2, count * 2, channel.rows);
+    this.forest.touch(channel.rows, channel.at * 2, count * 2);
     const known = this.comingMessages.at(-1)?.sequence ?? this.messages.totals.sequence;
     for (let i = 0; i < columns.messageCount; i++) {
       if (columns.messageSequence[i]! <= known) continue;
@@ -356,9 +356,7 @@ export class View implements StageCore {
     writer.varint(rowTo - rowFrom);
     let sequence = 0;
     for (let row = rowFrom; row < rowTo; row++) {
-      const id = forest.vertices.idOf(row);
-      writer.varint(id.length);
-      writer.bytes(id);
+      forest.vertices.write(row, writer);
       writer.varint(forest.arrivalSequence(row) - sequence);
       sequence = forest.arrivalSequence(row);
       writer.varint(forest.arrivalIndex(row));

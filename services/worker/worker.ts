@@ -267,9 +267,7 @@ export class Worker implements StageCore {
     const writer = new ByteWriter(4096);
     writer.varint(vertexTo - vertexFrom);
     for (let row = vertexFrom; row < vertexTo; row++) {
-      const id = this.vertices.idOf(row);
-      writer.varint(id.length);
-      writer.bytes(id);
+      this.vertices.write(row, writer);
     }
     writer.varint((forestTo - forestFrom) / 2);
     for (let at = forestFrom; at < forestTo; at++) writer.varint(this.forest.get(at));
