@@ -1,6 +1,6 @@
 /** Graphs: their configuration, and how they are. */
 import { type Static, Type } from 'typebox';
-import { PARTITIONS_DEFAULT, PARTITIONS_MAX } from '../bus/graphs.ts';
+import { PARTITIONS_DEFAULT, PARTITIONS_MAX } from '../dataflow/names.ts';
 import { AS_OF_EXAMPLE, AsOf, Fault, Sequence, Time } from './fields.ts';
 import { CLOSED, Named } from './schema.ts';
 

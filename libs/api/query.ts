@@ -5,9 +5,9 @@ import { GRAPH_NAME } from '../dataflow/names.ts';
 import { CLOSED } from './schema.ts';
 
 export const TIMEOUT_SECONDS_DEFAULT = 5;
-export const TIMEOUT_SECONDS_MAX = 60;
+const TIMEOUT_SECONDS_MAX = 60;
 export const PAGE_ITEMS_DEFAULT = 100;
-export const PAGE_ITEMS_MAX = 1000;
+const PAGE_ITEMS_MAX = 1000;
 
 const sequence = (description: string) =>
   Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description });

@@ -13,7 +13,7 @@ import {
 } from './fields.ts';
 import { CLOSED, Named } from './schema.ts';
 
-export const LOOKUP_IDS_MAX = 1000;
+const LOOKUP_IDS_MAX = 1000;
 
 export const Vertex = Type.Object(
   {

@@ -7,9 +7,6 @@ import { edgesLog, edgesSubjects, forestLog, partsLog, rejectedLog } from '../da
 import type { Bus } from '../stage/ports.ts';
 import type { GraphConfig, GraphRecord } from './registry.ts';
 
-export const PARTITIONS_DEFAULT = 4;
-export const PARTITIONS_MAX = 64;
-
 /** Rejects are kept for people to look at; the oldest go first. */
 export const REJECTED_BYTES_MAX = 64 * 1024 * 1024;
 

@@ -91,8 +91,13 @@ async function firstConnection(options: NatsOptions): Promise<NatsConnection> {
 }
 
 async function connectOnce(options: NatsOptions): Promise<NatsConnection> {
+  const urls = options.url.split(',').map((url) => new URL(url.includes('://') ? url : `nats://${url}`));
+  const [user, pass] = [urls[0]!.username, urls[0]!.password].map(decodeURIComponent);
   return await connect({
-    servers: options.url,
+    servers: urls.map(({ host }) => host),
+    // The client leaves out what stands before an @.
+    ...(user === '' ? {} : pass === '' ? { token: user } : { user, pass }),
+    ...(urls[0]!.protocol === 'tls:' ? { tls: {} } : {}),
     name: options.name,
     // The default keeps a stack trace per request: a third of the cost of an append.
     noAsyncTraces: true,
@@ -319,7 +324,7 @@ async function orUndefined<T>(code: number, ask: () => Promise<T>): Promise<T | 
 }
 
 /** RFC 3339 with up to nine digits of seconds' fraction, as JetStream writes it. */
-export function parseNanoseconds(text: string): bigint {
+function parseNanoseconds(text: string): bigint {
   const match = /^(.*T\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/.exec(text);
   if (match === null) throw new Error(`not a time: ${text}`);
   const seconds = Date.parse(`${match[1]}${match[3]}`);

@@ -14,7 +14,7 @@ import { type Data, DataType, type Vector } from 'apache-arrow';
 export const NULL_START = 0xffff_ffff;
 
 /** What the publisher's buffers say is impossible; the message is rejected whole. */
-export class DamagedColumn extends Error {}
+class DamagedColumn extends Error {}
 
 /** Buffers, in the order in which they were met, as if they were one array. */
 export class ByteParts {

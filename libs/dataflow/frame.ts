@@ -26,7 +26,9 @@ import type { Lanes } from './checksum.ts';
 import { LogError } from './errors.ts';
 import type { MessageIdentity, Position } from './position.ts';
 
-export const FRAME_VERSION = 1;
+const FRAME_VERSION = 1;
+/** Versions that may come; a byte from here on is text. */
+const FRAME_VERSIONS = 32;
 const MAGIC = 0x57;
 
 export type Stage = 'parts' | 'forest';
@@ -197,6 +199,14 @@ export class FrameColumns {
   }
 }
 
+/**
+ * Whether this can be a frame at all, of whatever version: anybody can publish on the subject of a channel. What looks
+ * like a frame and is damaged is still an error, and a frame that is missing shows as a gap.
+ */
+export function isFrame(payload: Uint8Array): boolean {
+  return payload[0] === MAGIC && payload[1] !== undefined && payload[1] < FRAME_VERSIONS;
+}
+
 /** Reads the header alone. */
 export function readFrameHeader(frame: Uint8Array): FrameHeader {
   return readable(() => readHeader(new Reader(frame)));
@@ -258,28 +268,51 @@ function readEdges(reader: ByteReader, columns: FrameColumns): void {
     filled = until;
   }
   if (filled !== count) throw new RangeError('the runs hold fewer edges than the frame');
-  let index = -1;
-  for (let i = 0; i < count; i++) {
-    const place = reader.varint();
-    if (i > 0 && columns.sequence[i] !== columns.sequence[i - 1]) index = -1;
-    index += 1 + Math.floor(place / 4);
-    columns.index[i] = index;
-    columns.op[i] = (place >> 1) & 1;
-    columns.swapped[i] = place & 1;
-  }
-  let offset = 0;
-  for (let id = 0; id < count * 2; id++) {
-    columns.idStart[id] = offset;
-    offset += reader.varint();
-    columns.idEnd[id] = offset;
-  }
+  readPlaces(reader, columns);
+  const idBytes = readLengths(reader, columns);
   readTimes(reader, columns);
   const base = reader.offset;
-  if (base + offset !== reader.end) throw new RangeError(`ids take ${offset} of ${reader.end - base} bytes`);
+  if (base + idBytes !== reader.end) {
+    throw new RangeError(`ids take ${idBytes} of ${reader.end - base} bytes`);
+  }
   for (let id = 0; id < count * 2; id++) {
     columns.idStart[id]! += base;
     columns.idEnd[id]! += base;
   }
+}
+
+// Nearly all numbers of these columns are one byte: read here, without a call.
+
+function readPlaces(reader: ByteReader, columns: FrameColumns): void {
+  const { bytes, end } = reader;
+  const { count, sequence, index, op, swapped } = columns;
+  let last = -1;
+  for (let i = 0; i < count; i++) {
+    let place = reader.offset < end ? bytes[reader.offset]! : 0x80;
+    if (place < 0x80) reader.offset += 1;
+    else place = reader.varint();
+    if (i > 0 && sequence[i] !== sequence[i - 1]) last = -1;
+    last += 1 + Math.floor(place / 4);
+    index[i] = last;
+    op[i] = (place >> 1) & 1;
+    swapped[i] = place & 1;
+  }
+}
+
+/** Fills idStart and idEnd as if the ids began at 0; gives how many bytes they take. */
+function readLengths(reader: ByteReader, columns: FrameColumns): number {
+  const { bytes, end } = reader;
+  const { count, idStart, idEnd } = columns;
+  let at = 0;
+  for (let id = 0; id < count * 2; id++) {
+    let length = reader.offset < end ? bytes[reader.offset]! : 0x80;
+    if (length < 0x80) reader.offset += 1;
+    else length = reader.varint();
+    idStart[id] = at;
+    at += length;
+    idEnd[id] = at;
+  }
+  return at;
 }
 
 function readTimes(reader: ByteReader, columns: FrameColumns): void {

@@ -19,7 +19,7 @@ export const KIND_STRING = 1;
 export const KIND_ESCAPED_STRING = 2;
 export const KIND_NUMBER = 3;
 /** true, false, null, an object or an array. */
-export const KIND_OTHER = 4;
+const KIND_OTHER = 4;
 
 /** An edge needs one or two levels; the limit is for the unknown values that it may carry along. */
 export const DEPTH_MAX = 64;

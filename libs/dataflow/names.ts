@@ -3,6 +3,10 @@
  */
 export const GRAPH_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
+/** Shares of a graph's work. */
+export const PARTITIONS_DEFAULT = 4;
+export const PARTITIONS_MAX = 64;
+
 export const GRAPHS_BUCKET = 'watershed_graphs';
 export const INSTANCES_BUCKET = 'watershed_instances';
 

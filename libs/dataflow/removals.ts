@@ -5,8 +5,7 @@
 import { type EdgeColumns, OP_REMOVE } from './edge-columns.ts';
 import { rejectInOrder } from './ids.ts';
 
-export const REMOVALS_REASON =
-  'op: "remove" needs a graph that keeps its edges; this one keeps components only';
+const REMOVALS_REASON = 'op: "remove" needs a graph that keeps its edges; this one keeps components only';
 
 /** Rejects every removal of a decoded message. */
 export function rejectRemovals(columns: EdgeColumns): void {

@@ -1,8 +1,8 @@
 /**
  * Connected components with their whole history: the state of a view.
  *
- * A union-find *without path compression*, by size, so that no path is longer than log2 n and every link,
- * once made, stays. Links are numbered in the order they were made (`link`), and that number is all a
+ * A union-find *without path compression*, by size, so that no path is longer than log2 n and every link, once
+ * made, stays. Links are numbered in the order they were made (`link`), and that number is all a
  * question about the past needs: a link counts at a sequence if and only if its number is below the number of
  * links made through that sequence. From the bottom of a path upward link numbers rise, because a row gets
  * its parent only after it was a root, so the components "as of" an earlier sequence are found by stopping at
@@ -64,6 +64,11 @@ export class ComponentForest {
   /** The link that made the row a child, and the parent it gave it; NONE in a root. */
   private readonly linkOf = new Uint32Column();
   private readonly parentOf = new Uint32Column();
+  /**
+   * A row nearer to the present root, itself in a root: the same components with path halving, for `join` alone.
+   * The links must not be compressed, since they are the history; without this, every join walks them.
+   */
+  private readonly nearer = new Uint32Column();
   /** The newest link with this row as its parent, or NONE. */
   private readonly lastLink = new Uint32Column();
 
@@ -97,6 +102,7 @@ export class ComponentForest {
       this.arrivalIndexes,
       this.linkOf,
       this.parentOf,
+      this.nearer,
       this.lastLink,
       this.child,
       this.sequences,
@@ -124,6 +130,7 @@ export class ComponentForest {
     this.arrivalIndexes.push(index);
     this.linkOf.push(NONE);
     this.parentOf.push(NONE);
+    this.nearer.push(row);
     this.lastLink.push(NONE);
     this.order.add(row, 1);
   }
@@ -157,6 +164,7 @@ export class ComponentForest {
     this.skip.push(this.skipFrom(link, before));
     this.linkOf.set(loser, link);
     this.parentOf.set(loser, winner);
+    this.nearer.set(loser, winner);
     this.lastLink.set(winner, link);
     if (oldest === oldestA) this.order.merge(oldestA, sizeA, oldestB, sizeB);
     else this.order.merge(oldestB, sizeB, oldestA, sizeA);
@@ -183,7 +191,7 @@ export class ComponentForest {
 
   /** Reads what `join` will need of these rows (NONE: of none), so that their cache misses overlap. */
   touch(rows: Uint32Array, from: number, to: number): void {
-    const { chunks } = this.parentOf;
+    const { chunks } = this.nearer;
     let touched = 0;
     for (let i = from; i < to; i++) {
       const row = rows[i]!;
@@ -273,13 +281,16 @@ export class ComponentForest {
   }
 
   private presentRoot(row: number): number {
-    const { chunks } = this.parentOf;
+    const { chunks } = this.nearer;
     let at = row;
-    for (;;) {
-      const up = chunks[at >>> CHUNK_BITS]![at & CHUNK_MASK]!;
-      if (up === NONE) return at;
-      at = up;
+    let up = chunks[at >>> CHUNK_BITS]![at & CHUNK_MASK]!;
+    while (up !== at) {
+      const upper = chunks[up >>> CHUNK_BITS]![up & CHUNK_MASK]!;
+      chunks[at >>> CHUNK_BITS]![at & CHUNK_MASK] = upper;
+      at = upper;
+      up = chunks[at >>> CHUNK_BITS]![at & CHUNK_MASK]!;
     }
+    return at;
   }
 
   /** The newest link into `row` numbered below `links`, or NONE. */

@@ -11,7 +11,7 @@
  *
  * A copied state comes in several blocks of which only the last is `whole`, i.e. a place to cut back to.
  *
- *   head    'H'                                    → identity · chain · block · checksum of that block
+ *   head    'H'                                    → identity · chain · block · checksum of that block · own checksum
  *   block   'B' · u32 chain · u32 block · u16 page → bytes (big-endian keys, so that order is the chain's)
  *   bytes   u8 version · u8 whole
  *           varint inputs  × (u64 created · varint sequence · u64 time)
@@ -72,18 +72,24 @@ export class BlockChain {
 
   /**
    * Reads the chain: `apply` gets each block's payload in order. Stops before the first block that `keeps`
-   * refuses or that is damaged, and deletes what lies beyond, synced.
+   * refuses or that is damaged, and deletes what lies beyond, synced. Before blocks that `keeps` refuses are
+   * deleted, `beforeCut` is told what the newest of them stood for; if it throws, all stays.
    */
   async restore(
     keeps: (position: BlockPosition) => boolean,
     apply: (payload: ByteReader) => void,
+    beforeCut: (newest: BlockPosition) => Promise<void> = async () => {},
   ): Promise<Restored> {
     const head = await this.store.get(HEAD_KEY);
     if (head === undefined) {
       await this.removeChains(0, 0xffffffff);
       return { found: { kind: 'nothing' }, position: undefined, blocks: 0, cutBack: 0 };
     }
-    const reader = new ByteReader(head);
+    const reader = this.headReader(head);
+    if (reader === undefined) {
+      await this.forget();
+      return { found: { kind: 'damaged', block: 0 }, position: undefined, blocks: 0, cutBack: 0 };
+    }
     const identity = new TextDecoder().decode(reader.take(reader.varint()));
     if (identity !== this.identity) {
       await this.forget();
@@ -91,7 +97,7 @@ export class BlockChain {
     }
     this.chain = reader.u32();
     const expected = reader.u32() + 1;
-    return await this.scan(expected, { a: reader.u32(), b: reader.u32() }, keeps, apply);
+    return await this.scan(expected, { a: reader.u32(), b: reader.u32() }, keeps, apply, beforeCut);
   }
 
   /** Adds a block; with the head, in one atomic write. */
@@ -169,7 +175,20 @@ export class BlockChain {
     writer.u32(this.next);
     writer.u32(this.last.a);
     writer.u32(this.last.b);
+    const own = checksum(NO_LANES, writer.written());
+    writer.u32(own.a);
+    writer.u32(own.b);
     return writer.written();
+  }
+
+  /** Undefined where the head is not what was written. */
+  private headReader(head: Uint8Array): ByteReader | undefined {
+    if (head.length < 8) return undefined;
+    const body = head.subarray(0, head.length - 8);
+    const stored = new ByteReader(head, head.length - 8);
+    return sameLanes(checksum(NO_LANES, body), { a: stored.u32(), b: stored.u32() })
+      ? new ByteReader(body)
+      : undefined;
   }
 
   private async scan(
@@ -177,24 +196,29 @@ export class BlockChain {
     lastChecksum: Lanes,
     keeps: (position: BlockPosition) => boolean,
     apply: (payload: ByteReader) => void,
+    beforeCut: (newest: BlockPosition) => Promise<void>,
   ): Promise<Restored> {
     const chain = this.chain;
     this.startChain(chain);
     const state: { position: BlockPosition | undefined; whole: number } = { position: undefined, whole: 0 };
     let stopped: 'damaged' | 'refused' | undefined;
+    let newestRefused: BlockPosition | undefined;
+    let before = NO_LANES;
     // A copied state counts only once its last piece is read, so its payloads wait for it.
     let waiting: Uint8Array[] = [];
     let pages: Uint8Array[] = [];
     const finishBlock = (): void => {
-      if (stopped !== undefined || pages.length === 0) return;
-      const block = parseBlock(pages, this.last);
+      if (stopped === 'damaged' || pages.length === 0) return;
+      const block = parseBlock(pages, before);
       pages = [];
       if (block === undefined) {
-        stopped = 'damaged';
+        stopped ??= 'damaged';
         return;
       }
-      if (block.whole && !keeps(block.position)) {
+      before = block.checksum;
+      if (stopped === 'refused' || (block.whole && !keeps(block.position))) {
         stopped = 'refused';
+        newestRefused = block.position;
         return;
       }
       waiting.push(block.payload);
@@ -217,21 +241,23 @@ export class BlockChain {
         finishBlock();
         reading += 1;
       }
-      if (stopped !== undefined) break;
+      if (stopped === 'damaged') break;
       if (block !== reading || page !== pages.length) {
-        stopped = 'damaged';
+        stopped ??= 'damaged';
         break;
       }
       pages.push(value);
     }
     finishBlock();
+    if (newestRefused !== undefined) await beforeCut(newestRefused);
     const complete = stopped === undefined && this.next === expected && sameLanes(this.last, lastChecksum);
     const found: Found =
       stopped === 'refused' || complete ? { kind: 'whole' } : { kind: 'damaged', block: this.next };
     const cutBack = complete ? 0 : expected - state.whole;
     if (!complete) await this.cutBackTo(state.whole, expected);
+    // What a crash left of a copy, or of a cut that had set the head and not yet deleted the blocks behind it.
     await this.removeChains(0, chain);
-    await this.removeChains(chain + 1, 0xffffffff);
+    await this.removeRange(blockKey(chain, expected, 0), END_KEY);
     return {
       found,
       position: state.position,

@@ -49,6 +49,10 @@ export interface StageCore {
 
   /** Input `input` is a stream created then (nanoseconds since 1970). */
   open(input: number, created: bigint): void;
+  /** Whether the message is of the input's writer: anybody can publish to a log, and what others did is passed over. */
+  accepts(input: number, message: LogMessage): boolean;
+  /** Whether a message of an output is of this stage, likewise. */
+  isOwn(output: number, payload: Uint8Array): boolean;
   /** Whether there is room for another message of the input. */
   wants(input: number): boolean;
   apply(input: number, message: LogMessage): void;

@@ -15,7 +15,7 @@ import { LogError, type LogErrorCode } from '../dataflow/errors.ts';
 import type { LogName } from '../dataflow/names.ts';
 import { comparePositions, type MessageIdentity } from '../dataflow/position.ts';
 import { BlockChain, type BlockPosition } from './block-chain.ts';
-import { ForeignMessage, OutputLog } from './output.ts';
+import { ForeignMessage, OutputLog, OutputLost } from './output.ts';
 import type { Bus, Clock, Log, LogMessage, LogOptions, LogReader, Store } from './ports.ts';
 import { checkPosition, LOG_START } from './position-check.ts';
 import type { Cut, StageCore } from './stage-core.ts';
@@ -27,8 +27,8 @@ const PENDING_BYTES_MAX = 4 * EPOCH_BYTES;
 const RETRY_MS_MIN = 250;
 const RETRY_MS_MAX = 5_000;
 const WAIT_MS = 1_000;
-/** How often a stage behind the partitioner compares its watermark with EDGES while nothing else makes it. */
-const EDGES_CHECK_MS = 5_000;
+/** How often a stage looks at its outputs, and one behind the partitioner at EDGES, while nothing else makes it. */
+const LOGS_CHECK_MS = 5_000;
 
 export interface StageTaskOptions {
   /** For people: "worker 2 of social". */
@@ -45,6 +45,8 @@ export interface StageTaskOptions {
   readonly epochMs: number;
   /** No slice of work holds the event loop for longer. */
   readonly sliceMs: number;
+  /** Told when the state is read and the core can be asked. */
+  readonly running?: () => void;
 }
 
 /** What a task gets from the process it runs in. */
@@ -151,7 +153,7 @@ export class StageTask<Core extends StageCore> {
     const store = await this.openStore();
     try {
       const outputs = options.outputs.map(
-        ({ log }) =>
+        ({ log }, at) =>
           new OutputLog(
             log,
             bus,
@@ -159,6 +161,10 @@ export class StageTask<Core extends StageCore> {
             () => this.stopRequested,
             (message) =>
               this.setProblem(log.stream, message === undefined ? undefined : { code: 'retrying', message }),
+            {
+              isOwn: (payload) => core.isOwn(at, payload),
+              passOver: (sequence) => this.passOver(log, sequence),
+            },
           ),
       );
       const chain = new BlockChain(store, core.identity);
@@ -189,6 +195,7 @@ export class StageTask<Core extends StageCore> {
       (block) =>
         block.outputs.every(({ through }, at) => comparePositions(through, ends[at]!.end.through) <= 0),
       (payload) => core.restore(payload),
+      (newest) => this.assertInputsKept(newest),
     );
     const fields = {
       task: this.options.name,
@@ -221,6 +228,17 @@ export class StageTask<Core extends StageCore> {
     return position;
   }
 
+  /**
+   * Outputs that hold less than the state may be made again from the input, but only from the one the state was made of:
+   * where EDGES lost its tail together with them, going back would pass for health.
+   */
+  private async assertInputsKept(newest: BlockPosition): Promise<void> {
+    const { inputs, edgesStream } = this.options;
+    if (edgesStream !== undefined) return;
+    for (const [at, { stream }] of inputs.entries())
+      await checkPosition(this.bus, stream, newest.inputs[at]!);
+  }
+
   private async openOutputs(core: Core, outputs: OutputLog[]): Promise<ReturnType<StageCore['readEnd']>[]> {
     const ends = [];
     for (const [at, output] of outputs.entries()) ends.push(core.readEnd(at, await output.open()));
@@ -243,16 +261,21 @@ export class StageTask<Core extends StageCore> {
   }
 
   private async process(core: Core, chain: BlockChain, outputs: OutputLog[], inputs: Input[]): Promise<void> {
-    const session: Session = { ended: false };
+    // Before anybody asks: what was counted from another EDGES must never seem to be well.
+    await this.checkEdges(core);
+    const session: Session = { ended: false, failure: undefined };
     const flush = new Flush(this.wake);
     const reading = inputs.map((input, at) => this.readInput(core, input, at, session));
-    const checking = this.watchEdges(core, session);
+    const checking = this.watchLogs(core, outputs, session);
     try {
       this.core = core;
-      this.setProblem('session', undefined);
+      this.options.running?.();
+      // What is wrong between state and logs is over only when an epoch went through.
+      if (this.problems.get('session')?.code === 'failed') this.setProblem('session', undefined);
       let dirtySince = 0;
       while (!this.stopRequested) {
         flush.throwIfFailed();
+        if (session.failure !== undefined) throw session.failure;
         const wasDirty = core.dirty;
         const worked = await this.applyReady(core, inputs);
         if (core.dirty && !wasDirty) dirtySince = this.clock.now();
@@ -292,7 +315,9 @@ export class StageTask<Core extends StageCore> {
     };
     for (const [at, input] of inputs.entries()) {
       while (input.taken < input.ready.length && core.wants(at) && core.pendingBytes < PENDING_BYTES_MAX) {
-        core.apply(at, input.ready[input.taken++]!);
+        const message = input.ready[input.taken++]!;
+        if (core.accepts(at, message)) core.apply(at, message);
+        else this.passOver(input.log, message.sequence);
         worked = true;
         this.state = 'running';
         await breathe();
@@ -310,6 +335,13 @@ export class StageTask<Core extends StageCore> {
     return worked;
   }
 
+  private passOver({ stream }: LogName, sequence: number): void {
+    this.log.warn(
+      { task: this.options.name, stream, sequence },
+      'a message that is not of the writer of the stream is passed over: somebody publishes on its subject',
+    );
+  }
+
   private async flush(
     core: Core,
     cut: Cut,
@@ -320,6 +352,7 @@ export class StageTask<Core extends StageCore> {
     const position = this.position(cut, inputs);
     await this.append(core, cut, outputs);
     await chain.append(position, cut.increment);
+    this.setProblem('session', undefined);
   }
 
   /** As flush, but the state goes to disk whole: the many small blocks have outgrown it. */
@@ -335,21 +368,39 @@ export class StageTask<Core extends StageCore> {
   }
 
   private async append(core: Core, cut: Cut, outputs: OutputLog[]): Promise<void> {
-    await Promise.all(
-      outputs.map(async (output, at) => {
-        try {
-          await output.appendAll(cut.payloads[at]!);
-        } catch (error) {
-          const isHigher =
-            error instanceof ForeignMessage && core.readEnd(at, error.payload).term > this.term;
-          if (!isHigher) throw error;
-          throw new LogError(
-            'fenced',
-            `${this.options.name}: another process has taken over (it writes ${output.log.stream}): stop one of the two`,
-            { cause: error },
-          );
-        }
-      }),
+    // All must have ended: one left behind would write on into the next session.
+    const results = await Promise.allSettled(
+      outputs.map((output, at) => this.appendOne(core, output, at, cut.payloads[at]!)),
+    );
+    const errors = results.flatMap((result) =>
+      result.status === 'rejected' ? [result.reason as unknown] : [],
+    );
+    if (errors.length === 0) return;
+    // The log of rejects carries no term, so it alone cannot tell who is the later owner.
+    throw errors.find((error) => error instanceof LogError && error.code === 'fenced') ?? errors[0];
+  }
+
+  private async appendOne(
+    core: Core,
+    output: OutputLog,
+    at: number,
+    payloads: readonly Uint8Array[],
+  ): Promise<void> {
+    try {
+      await output.appendAll(payloads);
+    } catch (error) {
+      throw this.fencedBy(core, at, error) ?? error;
+    }
+  }
+
+  /** If the error is that a later owner of the task writes its output: that, in words. */
+  private fencedBy(core: Core, at: number, error: unknown): LogError | undefined {
+    if (!(error instanceof ForeignMessage) || core.readEnd(at, error.payload).term <= this.term)
+      return undefined;
+    return new LogError(
+      'fenced',
+      `${this.options.name}: another process has taken over (it writes ${error.log.stream}): stop one of the two`,
+      { cause: error },
     );
   }
 
@@ -411,6 +462,7 @@ export class StageTask<Core extends StageCore> {
         await reader.close();
         reader = await this.bus.read(stream, input.position.sequence + 1);
       }
+      await this.checkEdges(core);
       core.open(at, created);
       return reader;
     } catch (error) {
@@ -445,20 +497,37 @@ export class StageTask<Core extends StageCore> {
     }
   }
 
-  /** A stage that reads no EDGES still notices when EDGES is not the log that its state was made from. */
-  private async watchEdges(core: Core, session: Session): Promise<void> {
-    const { edgesStream } = this.options;
-    if (edgesStream === undefined) return;
+  /**
+   * Finds what no message tells: another EDGES behind the inputs; while nothing is appended, an output that is gone or
+   * has another owner.
+   */
+  private async watchLogs(core: Core, outputs: readonly OutputLog[], session: Session): Promise<void> {
     while (!session.ended && !this.stopRequested) {
-      await this.pause(EDGES_CHECK_MS, () => session.ended);
-      if (session.ended || core.edgesRead === undefined) continue;
-      try {
-        await checkPosition(this.bus, edgesStream, core.edgesRead);
-        this.setProblem(edgesStream, undefined);
-      } catch (error) {
-        // A server that does not answer is the readers' to report.
-        if (error instanceof LogError) this.setProblem(edgesStream, problemOf(error));
+      await this.pause(LOGS_CHECK_MS, () => session.ended);
+      if (session.ended) continue;
+      await this.checkEdges(core);
+      for (const [at, output] of outputs.entries()) {
+        try {
+          await output.check();
+        } catch (error) {
+          // A server that does not answer is the readers' to report.
+          session.failure ??= error instanceof OutputLost ? error : this.fencedBy(core, at, error);
+        }
       }
+      if (session.failure !== undefined) this.wake.raise();
+    }
+  }
+
+  /** A stage that reads no EDGES still notices when EDGES is not the log that its state was made from. */
+  private async checkEdges(core: Core): Promise<void> {
+    const { edgesStream } = this.options;
+    if (edgesStream === undefined || core.edgesRead === undefined) return;
+    try {
+      await checkPosition(this.bus, edgesStream, core.edgesRead);
+      this.setProblem(edgesStream, undefined);
+    } catch (error) {
+      // A server that does not answer is the readers' to report.
+      if (error instanceof LogError) this.setProblem(edgesStream, problemOf(error));
     }
   }
 
@@ -494,6 +563,8 @@ function readProblem(stream: string, error: unknown): Problem {
 
 interface Session {
   ended: boolean;
+  /** What ends it. */
+  failure: Error | undefined;
 }
 
 /** The one epoch that is being appended and recorded. */

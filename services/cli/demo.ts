@@ -59,7 +59,7 @@ export async function demo(options: DemoOptions, untilInterrupted: () => Promise
     printLine(`  curl '${up.url}/v1/graphs/${DEPENDENCIES}/connected?source=fastify&target=vitest'`);
     if (options.keep) {
       printLine(
-        `NATS is at ${up.natsUrl}: nats --server ${up.natsUrl} pub --jetstream graph.${SKEWED}.edges '{"source":"ann","target":"bob"}'`,
+        `NATS is at ${up.natsUrl}: nats --server ${up.natsUrl} pub --jetstream ${edgesLog(SKEWED).subject} '{"source":"ann","target":"bob"}'`,
       );
       say('running until Ctrl-C');
       await untilInterrupted();

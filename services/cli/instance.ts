@@ -7,7 +7,6 @@
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { NatsConnection } from 'nats';
 import type { Logger } from 'pino';
 import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
 import { type GraphConfig, Registry } from '../../libs/bus/registry.ts';
@@ -19,6 +18,8 @@ import { LevelStore, StoreError } from '../../libs/store/level-store.ts';
 import { GraphHost } from '../gateway/graph-host.ts';
 import { partitionerTask } from '../partitioner/task.ts';
 import { workerTask } from '../worker/task.ts';
+import { CliError, EXIT } from './exit.ts';
+import { lackOf } from './nats-server.ts';
 import type { Role } from './roles.ts';
 
 const GRAPHS_POLL_MS = 500;
@@ -47,6 +48,8 @@ export interface InstanceOptions {
   readonly visible: (graph: string, time: number) => void;
 }
 
+type Connection = Awaited<ReturnType<typeof connectNats>>;
+
 interface RunningGraph {
   readonly config: GraphConfig;
   readonly folder: string;
@@ -56,18 +59,20 @@ interface RunningGraph {
 
 export class Instance {
   readonly options: InstanceOptions;
-  readonly connection: NatsConnection;
+  readonly connection: Connection;
   readonly bus: NatsBus;
   readonly registry: Registry;
   /** Whether the connection to NATS stands, and since when it is so. */
   nats = { connected: true, since: new Date() };
+  /** Whether the list of graphs was read and each one begun. */
+  graphsKnown = false;
   private readonly folderLock: LevelStore;
   private readonly running = new Map<string, RunningGraph>();
   readonly started = new Date();
   private stopping = false;
   private loops: Promise<unknown> = Promise.resolve();
 
-  private constructor(options: InstanceOptions, connection: NatsConnection, folderLock: LevelStore) {
+  private constructor(options: InstanceOptions, connection: Connection, folderLock: LevelStore) {
     this.options = options;
     this.connection = connection;
     this.folderLock = folderLock;
@@ -97,6 +102,15 @@ export class Instance {
         },
         onStatus: (status) => instance?.natsStatus(status.type),
       });
+      const version = connection.info?.version ?? '';
+      const lack = lackOf(version);
+      if (lack !== undefined) {
+        await connection.close();
+        throw new CliError(
+          EXIT.failed,
+          `the nats-server at ${options.natsUrl} is version ${version}, which ${lack}`,
+        );
+      }
       instance = new Instance(options, connection, folderLock);
       instance.loops = Promise.all([instance.followGraphs(), instance.keepReporting()]);
       return instance;
@@ -143,6 +157,7 @@ export class Instance {
     while (!this.stopping) {
       try {
         await this.adopt(await this.registry.graphs());
+        this.graphsKnown = true;
       } catch (error) {
         if (!this.stopping)
           this.options.logger.warn({ error: String(error) }, 'the list of graphs cannot be read: retrying');

@@ -4,10 +4,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { createGraph, PARTITIONS_DEFAULT, PARTITIONS_MAX } from '../../libs/bus/graphs.ts';
+import { createGraph } from '../../libs/bus/graphs.ts';
 import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
 import { Registry } from '../../libs/bus/registry.ts';
-import { edgesLog, GRAPH_NAME } from '../../libs/dataflow/names.ts';
+import { edgesLog, GRAPH_NAME, PARTITIONS_DEFAULT, PARTITIONS_MAX } from '../../libs/dataflow/names.ts';
 import type { Bus } from '../../libs/stage/ports.ts';
 import { StoreError } from '../../libs/store/level-store.ts';
 import { demo } from './demo.ts';
@@ -32,7 +32,11 @@ interface Flags {
   readonly json?: boolean;
   readonly atLeast?: number;
   readonly asOf?: number;
+  readonly timeout?: number;
 }
+
+const NATS_URL_DEFAULT = 'nats://127.0.0.1:4222';
+const GRAPH_NAME_DEFAULT = 'default';
 
 const program = new Command('watershed')
   .description('Streaming connected components: publish edges on NATS, ask which vertices belong together.')
@@ -45,13 +49,13 @@ function urlOption(): Option {
 }
 
 function natsOption(): Option {
-  return new Option('--nats <url>', 'the NATS server').env('WATERSHED_NATS').default('nats://127.0.0.1:4222');
+  return new Option('--nats <url>', 'the NATS server').env('WATERSHED_NATS').default(NATS_URL_DEFAULT);
 }
 
 function graphOption(): Option {
   return new Option('--graph <name>', 'the graph')
     .env('WATERSHED_GRAPH')
-    .default('default')
+    .default(GRAPH_NAME_DEFAULT)
     .argParser(graphName);
 }
 
@@ -68,6 +72,7 @@ function readOptions(command: Command): Command {
     .addOption(
       new Option('--as-of <sequence>', 'the answer as it was through this message').argParser(sequence),
     )
+    .addOption(new Option('--timeout <seconds>', 'of that wait, 1 to 60').argParser(count))
     .addOption(urlOption())
     .addOption(jsonOption());
 }
@@ -91,7 +96,7 @@ program
   .addOption(
     new Option('--nats-port <port>', 'port of the nats-server that is started').default(4222).argParser(port),
   )
-  .addOption(new Option('--nats <url>', 'use this NATS server instead of starting one').env('WATERSHED_NATS'))
+  .addOption(new Option('--nats <url>', 'use this NATS server instead of starting one'))
   .addOption(graphOption())
   .addOption(partitionsOption())
   .addHelpText(
@@ -118,7 +123,9 @@ program
       });
       printLine(`gateway  ${up.url}`);
       printLine(`NATS     ${up.natsUrl}`);
-      printLine(`try      echo '{"source":"ann","target":"bob"}' | watershed publish`);
+      const graphFlag = flags.graph === GRAPH_NAME_DEFAULT ? '' : ` --graph ${flags.graph}`;
+      const natsFlag = up.natsUrl === NATS_URL_DEFAULT ? '' : ` --nats ${up.natsUrl}`;
+      printLine(`try      echo '{"source":"ann","target":"bob"}' | watershed publish${graphFlag}${natsFlag}`);
       printLine(`         curl '${up.url}/v1/graphs/${flags.graph}/connected?source=ann&target=bob'`);
       say('running until Ctrl-C');
       await untilSignal();
@@ -282,9 +289,13 @@ program
   .addHelpText('after', examples(`echo '{"source":"ann","target":"bob"}' | watershed publish`))
   .action(async (flags: Flags & { partitions?: number }) => {
     await withGraph(flags, async (bus) => {
-      const published = await publishLines(process.stdin, bus, edgesLog(flags.graph));
+      const published = await publishLines(process.stdin, bus, edgesLog(flags.graph), processClock, say);
       if (flags.json === true) printJson(published);
-      else printLine(`${published.lines} lines sent; read them with --at-least ${published.sequence}`);
+      else if (published.lines === 0) printLine('nothing was sent: standard input held no lines');
+      else {
+        const lines = published.lines === 1 ? '1 line' : `${published.lines} lines`;
+        printLine(`${lines} sent; answers with --at-least ${published.sequence} hold what of it is an edge`);
+      }
     });
   });
 
@@ -359,8 +370,8 @@ async function withGraph<T>(
   }
 }
 
-function readFlags(flags: Flags): queries.ReadOptions {
-  return { graph: flags.graph, atLeast: flags.atLeast, asOf: flags.asOf, json: flags.json === true };
+function readFlags({ graph, atLeast, asOf, timeout, json }: Flags): queries.ReadOptions {
+  return { graph, atLeast, asOf, timeout, json: json === true };
 }
 
 function graphName(text: string): string {
@@ -408,6 +419,8 @@ async function untilSignal(): Promise<void> {
     process.once('SIGTERM', () => resolve());
     process.once('disconnect', () => resolve());
   });
+  // The channel to the process that started this one would keep it alive.
+  if (process.connected) process.disconnect();
 }
 
 function statusOf(error: unknown): number {

@@ -26,7 +26,7 @@ import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { buildWithGo, type DownloadOptions, downloadFromDebian, reasonOf } from './nats-server-download.ts';
 
-export const NATS_SERVER_VERSION_MIN = '2.10.27';
+const NATS_SERVER_VERSION_MIN = '2.10.27';
 
 export type NatsServerErrorCode =
   | 'nats-server-unusable'
@@ -173,7 +173,8 @@ export async function startNatsServer(options: NatsServerOptions): Promise<NatsS
   await writeFile(configFile, configText({ host, port, storeDir, syncAlways, logFile }));
   const logStart = logFile === undefined ? 0 : await sizeOf(logFile);
 
-  const child = spawn(bin, ['-c', configFile], { stdio: ['ignore', 'ignore', 'pipe'] });
+  // In a group of its own: Ctrl-C is for this process, which stops its server last.
+  const child = spawn(bin, ['-c', configFile], { stdio: ['ignore', 'ignore', 'pipe'], detached: true });
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-8_192);
@@ -394,7 +395,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** Whether somebody listens there already; any other obstacle is left for the server to report. */
-async function isTaken(host: string, port: number): Promise<boolean> {
+export async function isTaken(host: string, port: number): Promise<boolean> {
   const probe = createServer();
   return await new Promise((done) => {
     probe.once('error', (error: NodeJS.ErrnoException) => done(error.code === 'EADDRINUSE'));

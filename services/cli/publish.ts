@@ -8,63 +8,51 @@ import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import type { LogName } from '../../libs/dataflow/names.ts';
-import type { Bus } from '../../libs/stage/ports.ts';
-import { CliError, EXIT } from './exit.ts';
+import type { Bus, Clock } from '../../libs/stage/ports.ts';
+import { EdgeSender } from './load/send.ts';
 
 const MESSAGE_BYTES = 64 * 1024;
 const LINGER_MS = 20;
-const RETRIES = 60;
-const RETRY_MS = 500;
+const NDJSON = 'application/x-ndjson';
 
 export interface Published {
-  readonly messages: number;
   readonly lines: number;
   /** Of the last message; 0 if there was none. Wait for it with --at-least. */
   readonly sequence: number;
 }
 
-export async function publishLines(input: Readable, bus: Bus, log: LogName): Promise<Published> {
-  const run = randomBytes(8).toString('hex');
+export async function publishLines(
+  input: Readable,
+  bus: Bus,
+  log: LogName,
+  clock: Clock,
+  report: (message: string) => void,
+): Promise<Published> {
+  const sender = new EdgeSender(bus, log, randomBytes(8).toString('hex'), clock, report, NDJSON);
   let lines: string[] = [];
   let bytes = 0;
-  let messages = 0;
-  let total = 0;
-  let sequence = 0;
   let timer: NodeJS.Timeout | undefined;
-  // One message at a time, so that lines arrive in the order they were written.
+  // One at a time, so that lines arrive in the order they were written. A failure shows at the next wait.
   let sending: Promise<void> = Promise.resolve();
   const flush = (): Promise<void> => {
     clearTimeout(timer);
     timer = undefined;
     if (lines.length === 0) return sending;
-    const payload = new TextEncoder().encode(lines.join('\n'));
-    const messageId = `${run}:${messages++}`;
+    const message = { payload: new TextEncoder().encode(lines.join('\n')), edges: lines.length };
     lines = [];
     bytes = 0;
-    sending = sending.then(async () => {
-      sequence = await send(bus, log, payload, messageId);
-    });
+    sending = sending.then(() => sender.send(message));
+    sending.catch(() => {});
     return sending;
   };
   for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
     if (line.trim() === '') continue;
     lines.push(line);
-    total += 1;
     bytes += line.length + 1;
     if (bytes >= MESSAGE_BYTES) await flush();
-    else timer ??= setTimeout(() => void flush().catch(() => {}), LINGER_MS);
+    else timer ??= setTimeout(() => void flush(), LINGER_MS);
   }
   await flush();
-  return { messages, lines: total, sequence };
-}
-
-async function send(bus: Bus, log: LogName, payload: Uint8Array, messageId: string): Promise<number> {
-  let reason = '';
-  for (let attempt = 0; attempt < RETRIES; attempt++) {
-    const appended = await bus.append(log, payload, { messageId, contentType: 'application/x-ndjson' });
-    if (appended.kind === 'stored') return appended.sequence;
-    reason = appended.kind === 'conflict' ? 'refused' : appended.reason;
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-  }
-  throw new CliError(EXIT.unavailable, `the stream ${log.stream} takes no message (${reason})`);
+  const { edges, lastSequence = 0 } = await sender.finish();
+  return { lines: edges, sequence: lastSequence };
 }

@@ -11,6 +11,7 @@ export interface ReadOptions {
   readonly graph: string;
   readonly atLeast: number | undefined;
   readonly asOf: number | undefined;
+  readonly timeout: number | undefined;
   readonly json: boolean;
 }
 
@@ -147,15 +148,24 @@ export async function status(client: HttpClient, json: boolean): Promise<void> {
   }
   printTable(
     ['instance', 'task', 'state', 'position'],
-    cluster.instances.flatMap(({ name, tasks }) =>
-      tasks.map(({ task, state, position }) => [name, task, state, position]),
+    cluster.instances.flatMap(({ name, tasks, reported }) =>
+      tasks.map(({ task, state, position }) => [name, task, isSilent(reported) ? 'silent' : state, position]),
     ),
   );
+  for (const { name, reported } of cluster.instances) {
+    if (isSilent(reported))
+      printLine(`! ${name} has not reported since ${reported}: it was killed, or cannot reach NATS`);
+  }
   for (const { name, tasks } of cluster.instances) {
     for (const { task, problem } of tasks) {
       if (problem !== undefined) printLine(`! ${name}, ${task}: ${problem.message} (${problem.code})`);
     }
   }
+}
+
+/** Instances report every two seconds. */
+function isSilent(reported: string): boolean {
+  return Date.now() - Date.parse(reported) > 10_000;
 }
 
 function printGraph({ config, totals, lag, partitions, problem, asOf }: GraphStatus): void {
@@ -177,6 +187,6 @@ function printAsOf({ sequence, time }: AsOf): void {
   printLine(`as of message ${sequence}${time === null ? '' : `, ${time}`}`);
 }
 
-function prefix({ atLeast, asOf }: ReadOptions): Record<string, number | undefined> {
-  return { atLeast, asOf };
+function prefix({ atLeast, asOf, timeout }: ReadOptions): Record<string, number | undefined> {
+  return { atLeast, asOf, timeout };
 }

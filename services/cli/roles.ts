@@ -1,6 +1,6 @@
 import { CliError, EXIT } from './exit.ts';
 
-export const ROLES = ['partitioner', 'worker', 'gateway'] as const;
+const ROLES = ['partitioner', 'worker', 'gateway'] as const;
 export type Role = (typeof ROLES)[number];
 
 export function parseRoles(text: string): Role[] {

@@ -54,7 +54,11 @@ export async function serve(options: ServeOptions, untilStopped: Promise<void>):
       return;
     }
     const app = await buildApp({
-      graphs: { list: () => instance.hosts, find: (name) => instance.host(name) },
+      graphs: {
+        list: () => instance.hosts,
+        find: (name) => instance.host(name),
+        known: () => instance.graphsKnown,
+      },
       registry: instance.registry,
       bus: instance.bus,
       clock: processClock,

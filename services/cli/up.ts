@@ -6,11 +6,11 @@ import { mkdirSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createGraph, PARTITIONS_DEFAULT } from '../../libs/bus/graphs.ts';
+import { createGraph } from '../../libs/bus/graphs.ts';
 import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
 import { Registry } from '../../libs/bus/registry.ts';
 import { CliError, EXIT } from './exit.ts';
-import { ensureNatsServer, type NatsServer, startNatsServer } from './nats-server.ts';
+import { ensureNatsServer, isTaken, type NatsServer, startNatsServer } from './nats-server.ts';
 import type { Role } from './roles.ts';
 
 const READY_MS = 60_000;
@@ -37,7 +37,7 @@ export interface UpPlan {
 }
 
 /** Which instances to run on so many cores: the gateway apart, so that answers do not wait for work. */
-export function planInstances(cores: number): UpPlan[] {
+function planInstances(cores: number): UpPlan[] {
   if (cores <= 1) return [{ name: 'all', roles: ['partitioner', 'worker', 'gateway'] }];
   const gateway: UpPlan = { name: 'gateway', roles: ['gateway'] };
   if (cores === 2) return [{ name: 'pipeline', roles: ['partitioner', 'worker'] }, gateway];
@@ -56,7 +56,7 @@ export function planInstances(cores: number): UpPlan[] {
 export class Up {
   readonly url: string;
   readonly natsUrl: string;
-  private readonly server: NatsServer | undefined;
+  private server: NatsServer | undefined;
   private readonly children = new Map<string, ChildProcess>();
   private readonly options: UpOptions;
   private stopping = false;
@@ -70,20 +70,15 @@ export class Up {
 
   /** Starts all and waits until the gateway answers. */
   static async start(options: UpOptions): Promise<Up> {
-    const { say, dataFolder } = options;
-    mkdirSync(join(dataFolder, 'logs'), { recursive: true });
-    let server: NatsServer | undefined;
-    if (options.natsUrl === undefined) {
-      const bin = await ensureNatsServer({ log: say });
-      server = await startNatsServer({
-        bin,
-        storeDir: join(dataFolder, 'nats'),
-        port: options.natsPort,
-        syncAlways: true,
-        logFile: join(dataFolder, 'logs', 'nats-server.log'),
-      });
+    const { dataFolder } = options;
+    const { host, port } = options.http;
+    if (await isTaken(host, port)) {
+      throw new CliError(EXIT.failed, `${host}:${port} is taken: choose another address with --http`);
     }
+    mkdirSync(join(dataFolder, 'logs'), { recursive: true });
+    const server = options.natsUrl === undefined ? await startServer(options, options.natsPort) : undefined;
     const up = new Up(options, server);
+    up.keepServer();
     try {
       if (options.graph !== undefined) await up.createGraph(options.graph);
       for (const plan of planInstances(availableParallelism())) up.spawn(plan);
@@ -119,9 +114,30 @@ export class Up {
     }
   }
 
+  /** A nats-server that dies is started again on its port and store; the instances resume by themselves. */
+  private keepServer(): void {
+    const { server, options } = this;
+    if (server === undefined) return;
+    void server.exited.then(async () => {
+      while (!this.stopping && this.server === server) {
+        options.say(`nats-server ended, starting it again; see ${logOf(options.dataFolder, 'nats-server')}`);
+        await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
+        if (this.stopping) return;
+        try {
+          this.server = await startServer(options, server.port);
+          this.keepServer();
+        } catch (error) {
+          options.say(
+            `nats-server cannot be started: ${error instanceof Error ? error.message : String(error)}`,
+          );
+        }
+      }
+    });
+  }
+
   private spawn(plan: UpPlan): void {
     const { dataFolder, http, say } = this.options;
-    const log = openSync(join(dataFolder, 'logs', `${plan.name}.log`), 'a');
+    const log = openSync(logOf(dataFolder, plan.name), 'a');
     const args = ['serve', '--roles', plan.roles.join(','), '--name', plan.name];
     args.push('--nats', this.natsUrl, '--data', dataFolder);
     if (plan.roles.includes('gateway')) args.push('--http', `${http.host}:${http.port}`);
@@ -139,9 +155,7 @@ export class Up {
     this.children.set(plan.name, child);
     child.once('exit', (code, signal) => {
       if (this.stopping) return;
-      say(
-        `instance ${plan.name} ended (${signal ?? `status ${code}`}); see ${join(dataFolder, 'logs', `${plan.name}.log`)}`,
-      );
+      say(`instance ${plan.name} ended (${signal ?? `status ${code}`}); see ${logOf(dataFolder, plan.name)}`);
       setTimeout(() => {
         if (!this.stopping) this.spawn(plan);
       }, RESTART_MS);
@@ -163,7 +177,7 @@ export class Up {
       if (dead !== undefined) {
         throw new CliError(
           EXIT.failed,
-          `instance ${dead[0]} ended with status ${dead[1].exitCode}: see ${join(this.options.dataFolder, 'logs', `${dead[0]}.log`)}`,
+          `instance ${dead[0]} ended with status ${dead[1].exitCode}: see ${logOf(this.options.dataFolder, dead[0])}`,
         );
       }
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -175,6 +189,20 @@ export class Up {
   }
 }
 
+async function startServer({ dataFolder, say }: UpOptions, port: number): Promise<NatsServer> {
+  return await startNatsServer({
+    bin: await ensureNatsServer({ log: say }),
+    storeDir: join(dataFolder, 'nats'),
+    port,
+    syncAlways: true,
+    logFile: logOf(dataFolder, 'nats-server'),
+  });
+}
+
+function logOf(dataFolder: string, name: string): string {
+  return join(dataFolder, 'logs', `${name}.log`);
+}
+
 async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
@@ -183,5 +211,3 @@ async function stopChild(child: ChildProcess): Promise<void> {
   await ended;
   clearTimeout(timer);
 }
-
-export const GRAPH_DEFAULT = { name: 'default', partitions: PARTITIONS_DEFAULT };

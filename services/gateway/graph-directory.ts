@@ -81,6 +81,17 @@ export class GraphDirectory {
   }
 }
 
+/** EDGES is not the log that the view was made from: its sequences mean other edges, and new ones will not count. */
+const LOG_LIES: readonly string[] = ['log-recreated', 'log-truncated', 'log-diverged'];
+
+/** Refuses what relies on the sequences of EDGES while they are not those of the view. */
+export function assertSameLog({ config, problem }: HostedGraph): void {
+  if (problem === undefined || !LOG_LIES.includes(problem.code)) return;
+  throw new RequestProblem('not-ready', `graph ${shown(config.name)}: ${problem.message}`, {
+    retryAfterSeconds: 1,
+  });
+}
+
 export function unknownGraph(name: string): RequestProblem {
   return new RequestProblem(
     'unknown-graph',

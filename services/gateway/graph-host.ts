@@ -43,6 +43,7 @@ export class GraphHost implements ViewObserver {
         closeWhenIdle: false,
         epochMs: VIEW_EPOCH_MS,
         sliceMs: SLICE_MS,
+        running: () => this.advanced(this.view!.sequence),
       },
       () =>
         new View(

@@ -11,16 +11,11 @@ const CONTENT_TYPE = 'application/problem+json';
 
 /** What fastify reports, by its code; whatever else has a 4xx status is a bad request. */
 const FASTIFY_CODES: Readonly<Record<string, ProblemCode>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'payload-too-large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported-media-type',
   FST_ERR_MAX_PARAM_LENGTH: 'uri-too-long',
 };
 
-export function sendProblem(
-  reply: FastifyReply,
-  request: FastifyRequest,
-  problem: RequestProblem,
-): FastifyReply {
+function sendProblem(reply: FastifyReply, request: FastifyRequest, problem: RequestProblem): FastifyReply {
   return reply
     .code(problem.status)
     .headers(problem.headers)
@@ -30,12 +25,20 @@ export function sendProblem(
 }
 
 export function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const problem = problemOf(error);
+  const problem = error.code === 'FST_ERR_CTP_BODY_TOO_LARGE' ? tooLarge(request) : problemOf(error);
   if (problem.code === 'internal-error')
     request.log.error({ err: error, url: request.url }, 'a request failed');
   else if (problem.status >= 500)
     request.log.warn({ code: problem.code, url: request.url, cause: problem.cause }, problem.message);
   return sendProblem(reply, request, problem);
+}
+
+function tooLarge(request: FastifyRequest): RequestProblem {
+  const { bodyLimit } = request.routeOptions;
+  return new RequestProblem(
+    'payload-too-large',
+    `the body has more than the ${bodyLimit} bytes that one request may: send it in parts, or publish it on NATS`,
+  );
 }
 
 export function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -13,7 +13,13 @@ import { decodePayloadAs } from '../../libs/dataflow/payload.ts';
 import { rejectRemovals } from '../../libs/dataflow/removals.ts';
 import { splitPayload } from '../../libs/dataflow/split-payload.ts';
 import type { EdgesEnds } from './edges-ends.ts';
-import { type GraphDirectory, natsAnswer, natsUnavailable, unknownGraph } from './graph-directory.ts';
+import {
+  assertSameLog,
+  type GraphDirectory,
+  natsAnswer,
+  natsUnavailable,
+  unknownGraph,
+} from './graph-directory.ts';
 import type { GatewayDeps } from './ports.ts';
 import { RequestProblem, shown } from './problems.ts';
 
@@ -51,6 +57,8 @@ export class Ingest {
     idempotencyKey: string | undefined,
   ): Promise<Appended> {
     await this.directory.config(graph);
+    const host = this.directory.host(graph);
+    if (host !== undefined) assertSameLog(host);
     const batch = this.decode(body, contentType);
     await this.checkRoom(graph);
     const key = idempotencyKey ?? randomBytes(12).toString('base64url');
@@ -95,7 +103,7 @@ export class Ingest {
     if (end === undefined) {
       if ((await this.directory.record(graph)) === undefined) throw unknownGraph(graph);
       throw natsUnavailable(
-        `the stream ${edgesLog(graph).stream} is not there: PUT the graph again to create it`,
+        `the stream ${edgesLog(graph).stream} is gone: restore it, or remove the graph and create it again`,
       );
     }
     // While the view is restored nobody knows the lag; the log itself has its limit.

@@ -8,7 +8,7 @@ export async function openapiYaml(version: string): Promise<string> {
     throw new Error('this app only describes itself');
   };
   const app = await buildApp({
-    graphs: { list: unused, find: unused },
+    graphs: { list: unused, find: unused, known: unused },
     registry: { graphs: unused, graph: unused, createGraph: unused, removeGraph: unused },
     bus: { describe: unused, message: unused, append: unused, read: unused, create: unused, remove: unused },
     clock: { now: unused, sleep: unused, yield: unused },

@@ -23,6 +23,8 @@ export interface HostedGraph {
 export interface HostedGraphs {
   list(): readonly HostedGraph[];
   find(name: string): HostedGraph | undefined;
+  /** False until it was read which graphs there are. */
+  known(): boolean;
 }
 
 /** The record of all graphs; Registry is one. */

@@ -33,6 +33,7 @@ export class Readiness {
   async reasons(): Promise<string[]> {
     const { connected, since } = this.deps.nats();
     const reasons = connected ? [] : [`NATS is not connected since ${since.toISOString()}`];
+    if (!this.deps.graphs.known()) reasons.push('the list of graphs is being read');
     const hosts = this.directory.hosted;
     const ids = new Set(hosts.map(({ config }) => config.id));
     for (const id of this.catchUps.keys()) if (!ids.has(id)) this.catchUps.delete(id);

@@ -3,7 +3,7 @@
  */
 import { type ReadQuery, TIMEOUT_SECONDS_DEFAULT } from '../../libs/api/query.ts';
 import { Reading } from './answers.ts';
-import type { GraphDirectory } from './graph-directory.ts';
+import { assertSameLog, type GraphDirectory } from './graph-directory.ts';
 import type { GatewayDeps, HostedGraph } from './ports.ts';
 import { RequestProblem, shown } from './problems.ts';
 
@@ -39,6 +39,8 @@ export class Reader {
     const { clock } = this.deps;
     const deadline = clock.now() + timeout * 1000;
     const host = await this.directory.await(graph, deadline);
+    // The sequence that the reader has may be of another log.
+    if (atLeast > 0) assertSameLog(host);
     const sequence = sequenceOf(host);
     const needed = Math.max(atLeast, sequence ?? 0);
     if (host.view === undefined || host.view.sequence < needed) {

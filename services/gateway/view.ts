@@ -8,7 +8,7 @@
 import { type ByteReader, ByteWriter } from '../../libs/dataflow/bytes.ts';
 import { CHANNEL_START, type ChannelEnd, ChannelReader } from '../../libs/dataflow/channel.ts';
 import { VIEW_VERSION, WORKER_VERSION } from '../../libs/dataflow/core-versions.ts';
-import { FrameColumns, type FrameHeader, readFrameHeader } from '../../libs/dataflow/frame.ts';
+import { FrameColumns, type FrameHeader, isFrame, readFrameHeader } from '../../libs/dataflow/frame.ts';
 import { MessageLog } from '../../libs/dataflow/message-log.ts';
 import { comparePositions, type MessageIdentity, wholeMessagesBelow } from '../../libs/dataflow/position.ts';
 import { NONE } from '../../libs/graph/columns.ts';
@@ -157,6 +157,14 @@ export class View implements StageCore {
   fence(): undefined {}
 
   open(): void {}
+
+  accepts(_input: number, { payload }: LogMessage): boolean {
+    return isFrame(payload);
+  }
+
+  isOwn(): boolean {
+    throw new Error('a view has no output');
+  }
 
   wants(input: number): boolean {
     return this.channels[input]!.queue.length < FRAMES_AHEAD_MAX;

@@ -9,7 +9,7 @@ import { CHANNEL_START, type ChannelEnd, ChannelWriter, emptyContext } from '../
 import { PARTITIONER_VERSION } from '../../libs/dataflow/core-versions.ts';
 import { EdgeColumns, type IdColumn } from '../../libs/dataflow/edge-columns.ts';
 import { LogError } from '../../libs/dataflow/errors.ts';
-import { type Counters, NO_COUNTERS, readFrameHeader } from '../../libs/dataflow/frame.ts';
+import { type Counters, isFrame, NO_COUNTERS, readFrameHeader } from '../../libs/dataflow/frame.ts';
 import { decodePayload } from '../../libs/dataflow/payload.ts';
 import { behindMessage, type MessageIdentity } from '../../libs/dataflow/position.ts';
 import { rejectRemovals } from '../../libs/dataflow/removals.ts';
@@ -17,7 +17,7 @@ import { hashId, viewOf } from '../../libs/graph/id-hash.ts';
 import { FNV_OFFSET, fnv1a, hashPartition } from '../../libs/partitioning/hash.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { Cut, OutputEnd, ReadMark, StageCore } from '../../libs/stage/stage-core.ts';
-import { RejectLog } from './reject-log.ts';
+import { isReject, RejectLog } from './reject-log.ts';
 
 export interface PartitionerOptions {
   readonly graphId: string;
@@ -104,6 +104,15 @@ export class Partitioner implements StageCore {
   open(_input: number, created: bigint): void {
     this.edgesCreated = created;
     if (this.last.sequence > 0) this.context.edges = { ...this.last, created };
+  }
+
+  /** EDGES is there for everybody. */
+  accepts(): boolean {
+    return true;
+  }
+
+  isOwn(output: number, payload: Uint8Array): boolean {
+    return output === this.partitions ? isReject(payload) : isFrame(payload);
   }
 
   wants(): boolean {

@@ -19,6 +19,19 @@ export interface Reject {
   readonly reasons: readonly { readonly index?: number; readonly reason: string }[];
 }
 
+/** Whether a message of the log was written by a partitioner, and not by somebody who published there. */
+export function isReject(payload: Uint8Array): boolean {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder().decode(payload));
+  } catch {
+    return false;
+  }
+  if (typeof value !== 'object' || value === null) return false;
+  const { sequence, count, reasons } = value as Partial<Reject>;
+  return Number.isSafeInteger(sequence) && Number.isSafeInteger(count) && Array.isArray(reasons);
+}
+
 export class RejectLog {
   private last = 0;
   private logLast = 0;

@@ -16,7 +16,7 @@ import {
 } from '../../libs/dataflow/channel.ts';
 import { PARTITIONER_VERSION, WORKER_VERSION } from '../../libs/dataflow/core-versions.ts';
 import { LogError } from '../../libs/dataflow/errors.ts';
-import { type ChannelIdentity, FrameColumns, readFrameHeader } from '../../libs/dataflow/frame.ts';
+import { type ChannelIdentity, FrameColumns, isFrame, readFrameHeader } from '../../libs/dataflow/frame.ts';
 import { comparePositions, type MessageIdentity } from '../../libs/dataflow/position.ts';
 import { Uint32Column } from '../../libs/graph/columns.ts';
 import { DisjointSets } from '../../libs/graph/disjoint-sets.ts';
@@ -140,6 +140,14 @@ export class Worker implements StageCore {
   }
 
   open(): void {}
+
+  accepts(_input: number, { payload }: LogMessage): boolean {
+    return isFrame(payload);
+  }
+
+  isOwn(_output: number, payload: Uint8Array): boolean {
+    return isFrame(payload);
+  }
 
   wants(): boolean {
     return true;

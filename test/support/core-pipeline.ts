@@ -14,7 +14,7 @@ import { Worker } from '../../services/worker/worker.ts';
 export const GRAPH_ID = '00112233445566778899aabbccddeeff';
 const CREATED = 5n;
 
-export class ArrayLog {
+class ArrayLog {
   readonly messages: LogMessage[] = [];
   private forgotten = 0;
 
@@ -39,7 +39,7 @@ export class ArrayLog {
 }
 
 /** One stage: a core, its inputs and outputs, its blocks. */
-export class CoreStage<Core extends StageCore> {
+class CoreStage<Core extends StageCore> {
   core: Core;
   private readonly create: () => Core;
   private readonly inputs: readonly ArrayLog[];

@@ -21,7 +21,7 @@ import type { App } from '../../services/gateway/routes/context.ts';
 import type { View } from '../../services/gateway/view.ts';
 import { FEED_START_MS, Feed, type FeedPayload } from './feed.ts';
 
-export class MemoryRegistry implements GraphRegistry {
+class MemoryRegistry implements GraphRegistry {
   readonly records = new Map<string, GraphConfig>();
 
   async graphs(): Promise<GraphRecord[]> {
@@ -133,6 +133,10 @@ export class TestGateway implements HostedGraphs {
     return [...this.hosts.values()];
   }
 
+  known(): boolean {
+    return true;
+  }
+
   find(name: string): HostedGraph | undefined {
     return this.hosts.get(name);
   }
@@ -214,7 +218,7 @@ export function expectSchema(schema: TSchema, value: unknown): void {
 }
 
 /** A schema with the named ones in the places where it refers to them. */
-export function expanded(schema: unknown): unknown {
+function expanded(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(expanded);
   if (typeof schema !== 'object' || schema === null) return schema;
   const { $ref, $id: _, ...rest } = schema as { $ref?: string; $id?: string };

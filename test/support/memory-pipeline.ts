@@ -14,7 +14,7 @@ import type { View } from '../../services/gateway/view.ts';
 import { partitionerTask } from '../../services/partitioner/task.ts';
 import { workerTask } from '../../services/worker/task.ts';
 
-export const quiet: Log = { info() {}, warn() {}, error() {} };
+const quiet: Log = { info() {}, warn() {}, error() {} };
 
 export const realClock: Clock = {
   now: () => performance.now(),
@@ -184,6 +184,12 @@ export class MemoryPipeline {
       (stage) => `${stage}: ${this.tasks.get(stage)?.problem?.message ?? 'well'}`,
     );
     throw new Error(`the view is at ${this.view?.sequence}, not at ${sequence}; ${problems.join('; ')}`);
+  }
+
+  /** What a reader finds who waits for `sequence`, once. */
+  async waitFor(sequence: number, timeoutMs: number): Promise<View | undefined> {
+    await this.host!.waitFor(sequence, timeoutMs);
+    return this.view;
   }
 
   disk(stage: StageName): MemoryDisk {

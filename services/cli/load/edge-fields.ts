@@ -280,7 +280,7 @@ function column(option: string, text: string | undefined, columns: ColumnSample)
   throw undecided(`${option} ${JSON.stringify(text)}: there is no such column in ${columnList(columns)}`);
 }
 
-export function valuesOf(columns: ColumnSample, index: number): string[] {
+function valuesOf(columns: ColumnSample, index: number): string[] {
   return columns.rows.flatMap((row) => (index < row.length ? [row[index]!.trim()] : []));
 }
 

@@ -83,7 +83,7 @@ export class InputFile {
   }
 }
 
-export class Content {
+class Content {
   private readonly name: string;
   private readonly raw: Readable;
   private readonly decoded: AsyncGenerator<Uint8Array>;

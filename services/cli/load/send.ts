@@ -20,7 +20,7 @@ export const UNKNOWN_MS_MAX = 100_000;
 const RETRY_MS = 500;
 const REPORT_EVERY_MS = 10_000;
 
-const CONTENT_TYPE = 'application/vnd.apache.arrow.stream';
+const ARROW = 'application/vnd.apache.arrow.stream';
 
 /** What the log has acknowledged. */
 export interface Sent {
@@ -48,6 +48,7 @@ export class EdgeSender {
   private readonly key: string;
   private readonly clock: Clock;
   private readonly report: (message: string) => void;
+  private readonly contentType: string;
   private readonly window: Entry[] = [];
   private count = 0;
   private edges = 0;
@@ -58,7 +59,15 @@ export class EdgeSender {
   private thrown: unknown;
 
   /** `key` begins all message ids; `report` tells a person why nothing goes on. */
-  constructor(bus: Bus, log: LogName, key: string, clock: Clock, report: (message: string) => void) {
+  constructor(
+    bus: Bus,
+    log: LogName,
+    key: string,
+    clock: Clock,
+    report: (message: string) => void,
+    contentType: string = ARROW,
+  ) {
+    this.contentType = contentType;
     this.bus = bus;
     this.log = log;
     this.key = key;
@@ -135,7 +144,7 @@ export class EdgeSender {
     try {
       const appended = await this.bus.append(this.log, entry.payload.payload, {
         messageId: entry.messageId,
-        contentType: CONTENT_TYPE,
+        contentType: this.contentType,
       });
       if (appended.kind === 'stored') this.stored(entry, appended.sequence, appended.duplicate);
       else {

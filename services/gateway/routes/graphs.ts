@@ -7,7 +7,8 @@ import {
 } from '../../../libs/api/graph.ts';
 import { GraphParams, ReadQuery } from '../../../libs/api/query.ts';
 import { Named } from '../../../libs/api/schema.ts';
-import { createGraph, PARTITIONS_DEFAULT, removeGraph } from '../../../libs/bus/graphs.ts';
+import { createGraph, removeGraph } from '../../../libs/bus/graphs.ts';
+import { PARTITIONS_DEFAULT } from '../../../libs/dataflow/names.ts';
 import type { EdgesEnds } from '../edges-ends.ts';
 import { natsAnswer, unknownGraph } from '../graph-directory.ts';
 import { RequestProblem, shown } from '../problems.ts';

@@ -3,15 +3,16 @@
  * program, free ports. Everything is gone after `stop`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { GraphStatus } from '../../../libs/api/graph.ts';
+import type { Problem } from '../../../libs/api/problem.ts';
 import { type TestNatsServer, testNatsServer } from '../../integration/harness/nats.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../../dist/services/cli/main.js', import.meta.url));
+export const PROGRAM = fileURLToPath(new URL('../../../dist/services/cli/main.js', import.meta.url));
 const READY_MS = 30_000;
 
 export interface Ran {
@@ -22,6 +23,7 @@ export interface Ran {
 
 interface RunningProcess {
   readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
   child: ChildProcess;
 }
 
@@ -54,12 +56,16 @@ export class Cluster {
     return cluster;
   }
 
-  start(name: string, args: readonly string[]): void {
+  start(name: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): void {
     const all = ['serve', '--name', name, '--nats', this.nats.url, '--data', this.folder, ...args];
     if (args.some((arg) => arg.includes('gateway'))) all.push('--http', `127.0.0.1:${this.port}`);
     const log = openSync(this.logOf(name), 'a');
-    const child = spawn(process.execPath, [PROGRAM, ...all], { stdio: ['ignore', log, log] });
-    this.processes.set(name, { args, child });
+    const child = spawn(process.execPath, [PROGRAM, ...all], {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', log, log],
+    });
+    closeSync(log);
+    this.processes.set(name, { args, env, child });
   }
 
   logOf(name: string): string {
@@ -79,15 +85,41 @@ export class Cluster {
   }
 
   async restart(name: string): Promise<void> {
-    this.start(name, this.processes.get(name)!.args);
+    const { args, env } = this.processes.get(name)!;
+    this.start(name, args, env);
   }
 
   async stopInstance(name: string): Promise<number | null> {
     return await ended(this.processes.get(name)!.child, 'SIGTERM');
   }
 
-  async ready(): Promise<void> {
-    await until(async () => (await fetch(`${this.url}/readyz`)).ok, `the gateway at ${this.url} to be ready`);
+  async ready(ms = READY_MS): Promise<void> {
+    await until(
+      async () => {
+        const response = await fetch(`${this.url}/readyz`);
+        if (!response.ok) throw new Error(await response.text());
+        return true;
+      },
+      `the gateway at ${this.url} to be ready`,
+      ms,
+    );
+  }
+
+  /** Waits until /readyz says 503 with this in its detail; gives the detail. */
+  async unready(why: RegExp, ms = READY_MS): Promise<string> {
+    let detail = '';
+    await until(
+      async () => {
+        const response = await fetch(`${this.url}/readyz`);
+        const text = await response.text();
+        if (response.status !== 503 || !why.test(text)) throw new Error(`${response.status} ${text}`);
+        detail = (JSON.parse(text) as Problem).detail;
+        return true;
+      },
+      `the gateway at ${this.url} not to be ready for ${why}`,
+      ms,
+    );
+    return detail;
   }
 
   async get<Answer>(path: string): Promise<Answer> {
@@ -102,10 +134,14 @@ export class Cluster {
     return await this.get<GraphStatus>(`/v1/graphs/${name}?atLeast=${sequence}&timeout=30`);
   }
 
+  /** What commands need to find this cluster. */
+  get env(): NodeJS.ProcessEnv {
+    return { ...process.env, WATERSHED_NATS: this.nats.url, WATERSHED_URL: this.url };
+  }
+
   /** Runs a command of the built program against this cluster. */
   async watershed(args: readonly string[], input?: string | Uint8Array): Promise<Ran> {
-    const env = { ...process.env, WATERSHED_NATS: this.nats.url, WATERSHED_URL: this.url };
-    return await run([PROGRAM, ...args], env, input);
+    return await run([PROGRAM, ...args], this.env, input);
   }
 
   async stop(): Promise<void> {
@@ -161,7 +197,7 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<numbe
   return await exit;
 }
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   return await new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);

@@ -13,6 +13,8 @@ export interface TestNatsServer {
   restart(): Promise<void>;
   /** The server is gone as by `kill -9`; `restart` brings it back. */
   kill9(): Promise<void>;
+  /** The server ends in order; `restart` brings it back. */
+  halt(): Promise<void>;
   /** Ends the server and removes its store. */
   stop(): Promise<void>;
 }
@@ -48,6 +50,9 @@ export async function testNatsServer({
     },
     async kill9() {
       await server.kill();
+    },
+    async halt() {
+      await server.stop();
     },
     async stop() {
       await server.stop();

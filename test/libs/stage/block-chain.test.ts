@@ -65,6 +65,45 @@ describe('a chain of blocks', () => {
     expect((await restore(disk)).payloads).toEqual(['a', 'b', 'C']);
   });
 
+  it('finishes a cut that died between setting the head and deleting the blocks behind it', async () => {
+    const disk = new MemoryDisk();
+    await write(disk, ['a', long, 'c', 'd']);
+    let writes = 0;
+    disk.beforeWrite = () => {
+      writes += 1;
+      if (writes === 2) throw new Error('died');
+    };
+    const store = disk.openStore();
+    const cut = new BlockChain(store, 'me').restore(
+      ({ outputs }) => outputs[0]!.through.sequence <= 1,
+      () => {},
+    );
+    await expect(cut).rejects.toThrow('died');
+    await store.close();
+    disk.beforeWrite = () => {};
+    await write(disk, ['B'], 2);
+    expect((await restore(disk)).payloads).toEqual(['a', 'B']);
+  });
+
+  it('is told of the newest block before any is cut off, and stays whole if that is refused', async () => {
+    const disk = new MemoryDisk();
+    await write(disk, ['a', 'b', 'c']);
+    const store = disk.openStore();
+    const told: BlockPosition[] = [];
+    const refused = new BlockChain(store, 'me').restore(
+      ({ outputs }) => outputs[0]!.through.sequence <= 1,
+      () => {},
+      async (newest) => {
+        told.push(newest);
+        throw new Error('not that log');
+      },
+    );
+    await expect(refused).rejects.toThrow('not that log');
+    await store.close();
+    expect(told).toEqual([position(3)]);
+    expect((await restore(disk)).payloads).toEqual(['a', 'b', 'c']);
+  });
+
   it('is cut back to nothing if not even the first block is borne out', async () => {
     const disk = new MemoryDisk();
     await write(disk, ['a', 'b']);
@@ -92,7 +131,7 @@ describe('a chain of blocks', () => {
         await write(disk, ['next'], payloads.length + 1);
         expect((await restore(disk)).payloads).toEqual([...texts.slice(0, payloads.length), 'next']);
       }),
-      { numRuns: 200 },
+      { numRuns: 1000 },
     );
   });
 

@@ -114,6 +114,18 @@ describe('a stage', () => {
     }
   });
 
+  it('wakes a reader that waits for a sequence when the view can be asked, and not before', async () => {
+    pipeline = new MemoryPipeline(PARTITIONS);
+    await pipeline.createEdges();
+    pipeline.start();
+    expect((await pipeline.waitFor(0, 10_000))?.sequence).toBe(0);
+    const last = await publishAll();
+    await pipeline.visible(last);
+    await pipeline.stop();
+    pipeline.start();
+    expect((await pipeline.waitFor(last, 10_000))?.sequence).toBe(last);
+  });
+
   it('makes its output anew when the output log was lost, and what reads it heals', async () => {
     pipeline = new MemoryPipeline(PARTITIONS);
     await pipeline.createEdges();
@@ -170,6 +182,23 @@ describe('a stage', () => {
     expect(contents(await pipeline.visible(last))).toEqual(expected());
   });
 
+  it('opens its store anew after a failed write, and goes on', async () => {
+    pipeline = new MemoryPipeline(PARTITIONS);
+    await pipeline.createEdges();
+    const writes = new Map<StageName, number>();
+    for (const stage of pipeline.stages) {
+      pipeline.disk(stage).beforeWrite = () => {
+        const count = (writes.get(stage) ?? 0) + 1;
+        writes.set(stage, count);
+        if (count === 2) throw new Error('no space left on device');
+      };
+    }
+    pipeline.start();
+    for (const payload of PAYLOADS) await pipeline.visible(await pipeline.publish(payload));
+    expect(contents(pipeline.view!)).toEqual(expected());
+    expect(writes.get('partitioner')).toBeGreaterThan(2);
+  });
+
   it('steps down when another owner has fenced it off', async () => {
     pipeline = new MemoryPipeline(1);
     await pipeline.createEdges();
@@ -179,8 +208,10 @@ describe('a stage', () => {
     // The zombie's process keeps running; another one, with a disk of its own, takes the task.
     pipeline.disks.delete('worker-0');
     pipeline.start('worker-0');
-    await pipeline.visible(await pipeline.publish(PAYLOADS[1]!));
     const until = performance.now() + 10_000;
+    while (pipeline.task('worker-0').state !== 'running' && performance.now() < until)
+      await realClock.sleep(10);
+    await pipeline.visible(await pipeline.publish(PAYLOADS[1]!));
     while (zombie.state !== 'stopped' && performance.now() < until) await realClock.sleep(10);
     expect(zombie.problem?.code).toBe('fenced');
     expect(contents(pipeline.view!)).toEqual(expected(2));
@@ -189,6 +220,12 @@ describe('a stage', () => {
 });
 
 describe('a log that lies is named', () => {
+  async function waitForProblem(): Promise<void> {
+    const until = performance.now() + 10_000;
+    while (pipeline.task('partitioner').problem === undefined && performance.now() < until)
+      await realClock.sleep(10);
+  }
+
   /** Loads three messages, stops all, spoils EDGES, starts again; gives the partitioner's problem. */
   async function problemAfter(spoil: () => Promise<void>): Promise<string> {
     pipeline = new MemoryPipeline(PARTITIONS);
@@ -199,9 +236,7 @@ describe('a log that lies is named', () => {
     await pipeline.stop();
     await spoil();
     pipeline.start();
-    const until = performance.now() + 10_000;
-    while (pipeline.task('partitioner').problem === undefined && performance.now() < until)
-      await realClock.sleep(10);
+    await waitForProblem();
     // Whatever is published now, the answers do not change behind the user's back.
     expect(contents(await pipeline.visible(3))).toEqual(expected(3));
     const { code, message } = pipeline.task('partitioner').problem!;
@@ -244,6 +279,22 @@ describe('a log that lies is named', () => {
     expect(await problemAfter(async () => pipeline.bus.cutTail(pipeline.edges.stream, 1))).toBe(
       'log-truncated',
     );
+  });
+
+  it('tail cut of EDGES and of all that was made of it, as an older copy of the store has it', async () => {
+    const code = await problemAfter(async () => {
+      pipeline.bus.cutTail(pipeline.edges.stream, 1);
+      for (const stream of ['PARTS_1_0', 'PARTS_1_1', 'FOREST_1_0', 'FOREST_1_1']) {
+        pipeline.bus.cutTail(`GRAPH_g_${stream}`, 2);
+      }
+      pipeline.bus.cutTail('GRAPH_g_REJECTED', 0);
+    });
+    expect(code).toBe('log-truncated');
+    // And it stays named: what told of it is not deleted.
+    await pipeline.stop();
+    pipeline.start();
+    await waitForProblem();
+    expect(pipeline.task('partitioner').problem?.code).toBe('log-truncated');
   });
 
   it('tail cut and its numbers used again', async () => {
