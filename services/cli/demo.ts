@@ -56,7 +56,7 @@ export async function demo(options: DemoOptions, untilInterrupted: () => Promise
     await showConnection(client);
     printLine();
     printLine(`The gateway answers at ${up.url}; try:`);
-    printLine(`  curl '${up.url}/v1/graphs/${DEPENDENCIES}/connected?source=fastify&target=vitest'`);
+    printLine(`  curl '${up.url}/v1/graphs/${DEPENDENCIES}/connected?source=level&target=prom-client'`);
     if (options.keep) {
       printLine(
         `NATS is at ${up.natsUrl}: nats --server ${up.natsUrl} pub --jetstream ${edgesLog(SKEWED).subject} '{"source":"ann","target":"bob"}'`,
@@ -199,7 +199,7 @@ async function show(client: HttpClient, graph: string): Promise<void> {
 }
 
 async function showConnection(client: HttpClient): Promise<void> {
-  const pair = { source: 'fastify', target: 'vitest' };
+  const pair = { source: 'level', target: 'prom-client' };
   const path = `/v1/graphs/${DEPENDENCIES}/connected`;
   const now = await client.get<Connection>(path, pair);
   printLine();

@@ -197,7 +197,7 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<numbe
   return await exit;
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   return await new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
