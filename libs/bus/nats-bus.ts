@@ -3,7 +3,7 @@
  *
  * Reading: an ephemeral pull consumer without acks and a fetch loop, not `consume()` and not durable
  * consumers: the read position lives with the state that it belongs to, and a second one in the server could
- * only disagree. Appending: `expectLast` on the whole stream both fences and pipelines.
+ * only disagree. Appending: `expectLast` on the whole stream keeps out a second owner.
  */
 import {
   AckPolicy,
@@ -41,9 +41,12 @@ const FETCH_EXPIRES_MS = 2_000;
 const FETCH_HEARTBEAT_MS = 500;
 /** The server forgets the consumer of a dead reader after this. */
 const CONSUMER_INACTIVE_MS = 60_000;
-/** A reader holds at most about this many bytes that its stage has not taken yet. */
+/**
+ * A reader holds at most about this many bytes that its stage has not taken yet, going by the mean size of messages;
+ * and, where large ones follow small ones, at most this many messages.
+ */
 const READER_BYTES_MAX = 4 * 1024 * 1024;
-const READER_MESSAGES_MAX = 512;
+const READER_MESSAGES_MAX = 128;
 
 const WRONG_LAST_SEQUENCE = [10071, 10164];
 /** "maximum bytes exceeded" and its like, "insufficient storage resources". */

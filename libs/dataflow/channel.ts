@@ -171,6 +171,11 @@ export class ChannelWriter {
     this.messages += 1;
   }
 
+  /** Everything below `through` is appended: seals the frame if messages without edges here have filled it. */
+  sealIfFull(through: Position): void {
+    if (this.columnBytes + this.messageColumn.length > FRAME_BYTES_MAX) this.seal(through);
+  }
+
   /**
    * The channel is complete through `watermark`: the frames to append. None only where the log has all of it
    * already.

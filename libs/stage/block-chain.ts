@@ -73,12 +73,14 @@ export class BlockChain {
   /**
    * Reads the chain: `apply` gets each block's payload in order. Stops before the first block that `keeps`
    * refuses or that is damaged, and deletes what lies beyond, synced. Before blocks that `keeps` refuses are
-   * deleted, `beforeCut` is told what the newest of them stood for; if it throws, all stays.
+   * deleted, `beforeCut` is told what the newest of them stood for; if it throws, all stays. `breathe` lets other work
+   * run between blocks.
    */
   async restore(
     keeps: (position: BlockPosition) => boolean,
     apply: (payload: ByteReader) => void,
     beforeCut: (newest: BlockPosition) => Promise<void> = async () => {},
+    breathe: () => Promise<void> = async () => {},
   ): Promise<Restored> {
     const head = await this.store.get(HEAD_KEY);
     if (head === undefined) {
@@ -97,7 +99,7 @@ export class BlockChain {
     }
     this.chain = reader.u32();
     const expected = reader.u32() + 1;
-    return await this.scan(expected, { a: reader.u32(), b: reader.u32() }, keeps, apply, beforeCut);
+    return await this.scan(expected, { a: reader.u32(), b: reader.u32() }, keeps, apply, beforeCut, breathe);
   }
 
   /** Adds a block; with the head, in one atomic write. */
@@ -124,7 +126,7 @@ export class BlockChain {
     }
     puts.push(...this.block(position, true, waiting ?? new Uint8Array(0)));
     await this.store.write(puts, [], true);
-    await this.removeChains(0, oldChain);
+    await this.removeChains(0, oldChain + 1);
   }
 
   /** Removes all state. */
@@ -197,6 +199,7 @@ export class BlockChain {
     keeps: (position: BlockPosition) => boolean,
     apply: (payload: ByteReader) => void,
     beforeCut: (newest: BlockPosition) => Promise<void>,
+    breathe: () => Promise<void>,
   ): Promise<Restored> {
     const chain = this.chain;
     this.startChain(chain);
@@ -207,7 +210,7 @@ export class BlockChain {
     // A copied state counts only once its last piece is read, so its payloads wait for it.
     let waiting: Uint8Array[] = [];
     let pages: Uint8Array[] = [];
-    const finishBlock = (): void => {
+    const finishBlock = async (): Promise<void> => {
       if (stopped === 'damaged' || pages.length === 0) return;
       const block = parseBlock(pages, before);
       pages = [];
@@ -226,7 +229,10 @@ export class BlockChain {
       this.next += 1;
       this.payloadBytes += block.payload.length;
       if (!block.whole) return;
-      for (const payload of waiting) apply(new ByteReader(payload));
+      for (const payload of waiting) {
+        apply(new ByteReader(payload));
+        await breathe();
+      }
       waiting = [];
       state.position = block.position;
       state.whole = this.next;
@@ -238,7 +244,7 @@ export class BlockChain {
     )) {
       const { block, page } = parseKey(key);
       if (block !== reading) {
-        finishBlock();
+        await finishBlock();
         reading += 1;
       }
       if (stopped === 'damaged') break;
@@ -248,7 +254,7 @@ export class BlockChain {
       }
       pages.push(value);
     }
-    finishBlock();
+    await finishBlock();
     if (newestRefused !== undefined) await beforeCut(newestRefused);
     const complete = stopped === undefined && this.next === expected && sameLanes(this.last, lastChecksum);
     const found: Found =

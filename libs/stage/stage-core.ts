@@ -36,6 +36,8 @@ export interface StageCore {
 
   /** Takes back an increment, or a piece of a copy, from a block. */
   restore(payload: ByteReader): void;
+  /** Whether the state must not hold more than this output, or only notes for people go there. */
+  bindsState(output: number): boolean;
   /** Reads the end of an output from its last message; undefined: it has none. */
   readEnd(output: number, last: Uint8Array | undefined): OutputEnd;
   /** All blocks are restored: `ends` are the state's, `logEnds` the logs'. */

@@ -27,6 +27,7 @@ const PENDING_BYTES_MAX = 4 * EPOCH_BYTES;
 const RETRY_MS_MIN = 250;
 const RETRY_MS_MAX = 5_000;
 const WAIT_MS = 1_000;
+const FENCE_ATTEMPTS_MAX = 100;
 /** How often a stage looks at its outputs, and one behind the partitioner at EDGES, while nothing else makes it. */
 const LOGS_CHECK_MS = 5_000;
 
@@ -109,7 +110,9 @@ export class StageTask<Core extends StageCore> {
   }
 
   get problem(): Problem | undefined {
-    return this.problems.values().next().value;
+    const problems = [...this.problems.values()];
+    // What a log says weighs more than what may pass.
+    return problems.find(({ code }) => code !== 'retrying' && code !== 'failed') ?? problems[0];
   }
 
   start(): void {
@@ -193,9 +196,12 @@ export class StageTask<Core extends StageCore> {
     const began = this.clock.now();
     const { found, position, blocks, cutBack } = await chain.restore(
       (block) =>
-        block.outputs.every(({ through }, at) => comparePositions(through, ends[at]!.end.through) <= 0),
+        block.outputs.every(
+          ({ through }, at) => !core.bindsState(at) || comparePositions(through, ends[at]!.end.through) <= 0,
+        ),
       (payload) => core.restore(payload),
       (newest) => this.assertInputsKept(newest),
+      () => this.clock.yield(),
     );
     const fields = {
       task: this.options.name,
@@ -219,12 +225,20 @@ export class StageTask<Core extends StageCore> {
         'an output log holds less than the state: the state is cut back to it and replayed',
       );
     } else this.log.info(fields, 'state restored');
-    core.resume(
-      position?.outputs,
-      ends.map(({ end }) => end),
-      position?.inputs,
-    );
-    await this.fence(core, outputs, ends);
+    let newest = ends;
+    for (let attempt = 1; ; attempt++) {
+      core.resume(
+        position?.outputs,
+        newest.map(({ end }) => end),
+        position?.inputs,
+      );
+      if (await this.fence(core, outputs, newest)) break;
+      // Another owner writes on until it is fenced off: read the ends again, and at once, or it is always ahead.
+      if (attempt === FENCE_ATTEMPTS_MAX || this.stopRequested) {
+        throw new Error(`the outputs of ${this.options.name} moved while they were being fenced`);
+      }
+      newest = await this.openOutputs(core, outputs);
+    }
     return position;
   }
 
@@ -245,19 +259,18 @@ export class StageTask<Core extends StageCore> {
     return ends;
   }
 
+  /** Appends a fence to every output; false if one has grown since it was opened. */
   private async fence(
     core: Core,
     outputs: OutputLog[],
     ends: readonly { readonly term: number }[],
-  ): Promise<void> {
+  ): Promise<boolean> {
     this.term = 1 + Math.max(0, ...ends.map((end) => end.term));
     for (const [at, output] of outputs.entries()) {
       const frame = core.fence(at, this.term);
-      // A log that grew meanwhile has another end: the session begins anew from it.
-      if (frame !== undefined && !(await output.tryAppend(frame))) {
-        throw new Error(`the end of ${output.log.stream} moved while it was being fenced`);
-      }
+      if (frame !== undefined && !(await output.tryAppend(frame))) return false;
     }
+    return true;
   }
 
   private async process(core: Core, chain: BlockChain, outputs: OutputLog[], inputs: Input[]): Promise<void> {
@@ -290,13 +303,17 @@ export class StageTask<Core extends StageCore> {
           else flush.start(this.flush(core, core.cut(), chain, outputs, inputs));
           dirtySince = this.clock.now();
         } else if (flush.running && core.pendingBytes >= PENDING_BYTES_MAX) await flush.settled();
-        else if (!worked)
-          await this.wake.wait(core.dirty ? Math.max(1, this.options.epochMs - age) : WAIT_MS);
+        else if (!worked) {
+          const isWaitingToClose = core.dirty && !flush.running;
+          await this.wake.wait(isWaitingToClose ? Math.max(1, this.options.epochMs - age) : WAIT_MS);
+        }
       }
       await flush.settled();
       flush.throwIfFailed();
       if (core.dirty) await this.flush(core, core.cut(), chain, outputs, inputs);
     } finally {
+      // Before anything is waited for: a core that failed in the middle of its work must not answer.
+      this.core = undefined;
       session.ended = true;
       for (const input of inputs) input.emptied.raise();
       await flush.settled();
@@ -390,6 +407,16 @@ export class StageTask<Core extends StageCore> {
       await output.appendAll(payloads);
     } catch (error) {
       throw this.fencedBy(core, at, error) ?? error;
+    }
+  }
+
+  /** Why a session must end, as an output shows it; undefined: it need not. */
+  private outputFailure(core: Core, at: number, error: unknown): unknown {
+    if (error instanceof OutputLost) return error;
+    try {
+      return this.fencedBy(core, at, error);
+    } catch (unreadable) {
+      return unreadable;
     }
   }
 
@@ -511,7 +538,7 @@ export class StageTask<Core extends StageCore> {
           await output.check();
         } catch (error) {
           // A server that does not answer is the readers' to report.
-          session.failure ??= error instanceof OutputLost ? error : this.fencedBy(core, at, error);
+          session.failure ??= this.outputFailure(core, at, error);
         }
       }
       if (session.failure !== undefined) this.wake.raise();
@@ -564,7 +591,7 @@ function readProblem(stream: string, error: unknown): Problem {
 interface Session {
   ended: boolean;
   /** What ends it. */
-  failure: Error | undefined;
+  failure: unknown;
 }
 
 /** The one epoch that is being appended and recorded. */

@@ -35,40 +35,41 @@ export interface DemoOptions {
   readonly partitions: number;
 }
 
-export async function demo(options: DemoOptions, untilInterrupted: () => Promise<void>): Promise<void> {
+export async function demo(options: DemoOptions, signal: AbortSignal): Promise<void> {
   const dataFolder = mkdtempSync(join(tmpdir(), 'watershed-demo-'));
-  const port = await freePort();
-  say(`starting nats-server and the instances, data in ${dataFolder}`);
-  const up = await Up.start({
-    dataFolder,
-    natsPort: 0,
-    natsUrl: undefined,
-    http: { host: '127.0.0.1', port },
-    graph: undefined,
-    say,
-  });
+  const interrupted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  let up: Up | undefined;
   try {
-    const client = new HttpClient(up.url);
-    await streamIn(up, client, DEPENDENCIES, options.partitions, packageLockEdges(), 20);
-    await streamIn(up, client, SKEWED, options.partitions, skewedEdges(SKEWED_EDGES), SKEWED_EDGES);
-    await show(client, DEPENDENCIES);
-    await show(client, SKEWED);
-    await showConnection(client);
-    printLine();
-    printLine(`The gateway answers at ${up.url}; try:`);
-    printLine(`  curl '${up.url}/v1/graphs/${DEPENDENCIES}/connected?source=level&target=prom-client'`);
+    const http = { host: '127.0.0.1', port: await freePort() };
+    say(`starting nats-server and the instances, data in ${dataFolder}`);
+    up = await Up.start({ dataFolder, natsPort: 0, natsUrl: undefined, http, graph: undefined, say }, signal);
+    const showing = showAll(up, options.partitions);
+    await Promise.race([showing, interrupted]);
+    signal.throwIfAborted();
     if (options.keep) {
       printLine(
         `NATS is at ${up.natsUrl}: nats --server ${up.natsUrl} pub --jetstream ${edgesLog(SKEWED).subject} '{"source":"ann","target":"bob"}'`,
       );
       say('running until Ctrl-C');
-      await untilInterrupted();
+      await interrupted;
     } else printLine('(with "npm run demo -- --keep" it stays there)');
   } finally {
     say('stopping');
-    await up.stop();
+    await up?.stop();
     rmSync(dataFolder, { recursive: true, force: true });
   }
+}
+
+async function showAll(up: Up, partitions: number): Promise<void> {
+  const client = new HttpClient(up.url);
+  await streamIn(up, client, DEPENDENCIES, partitions, packageLockEdges(), 20);
+  await streamIn(up, client, SKEWED, partitions, skewedEdges(SKEWED_EDGES), SKEWED_EDGES);
+  await show(client, DEPENDENCIES);
+  await show(client, SKEWED);
+  await showConnection(client);
+  printLine();
+  printLine(`The gateway answers at ${up.url}; try:`);
+  printLine(`  curl '${up.url}/v1/graphs/${DEPENDENCIES}/connected?source=level&target=prom-client'`);
 }
 
 /** Sends all edges and waits until the answers hold them, with a progress bar. */

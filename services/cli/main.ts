@@ -113,14 +113,18 @@ program
       partitions?: number;
     }) => {
       const http = parseAddress(flags.http);
-      const up = await Up.start({
-        dataFolder: flags.data,
-        natsPort: flags.natsPort,
-        natsUrl: flags.nats,
-        http,
-        graph: { name: flags.graph, partitions: flags.partitions ?? PARTITIONS_DEFAULT },
-        say,
-      });
+      const stopped = untilSignal();
+      const up = await Up.start(
+        {
+          dataFolder: flags.data,
+          natsPort: flags.natsPort,
+          natsUrl: flags.nats,
+          http,
+          graph: { name: flags.graph, partitions: flags.partitions ?? PARTITIONS_DEFAULT },
+          say,
+        },
+        interruption(stopped),
+      );
       printLine(`gateway  ${up.url}`);
       printLine(`NATS     ${up.natsUrl}`);
       const graphFlag = flags.graph === GRAPH_NAME_DEFAULT ? '' : ` --graph ${flags.graph}`;
@@ -128,7 +132,7 @@ program
       printLine(`try      echo '{"source":"ann","target":"bob"}' | watershed publish${graphFlag}${natsFlag}`);
       printLine(`         curl '${up.url}/v1/graphs/${flags.graph}/connected?source=ann&target=bob'`);
       say('running until Ctrl-C');
-      await untilSignal();
+      await stopped;
       say('stopping');
       await up.stop();
     },
@@ -336,9 +340,16 @@ program
   .option('--keep', 'leave it running until Ctrl-C')
   .addOption(partitionsOption())
   .addHelpText('after', examples('watershed demo', 'watershed demo --keep'))
-  .action((flags: { keep?: boolean; partitions?: number }) =>
-    demo({ keep: flags.keep === true, partitions: flags.partitions ?? PARTITIONS_DEFAULT }, untilSignal),
-  );
+  .action(async (flags: { keep?: boolean; partitions?: number }) => {
+    const keep = flags.keep === true;
+    const signal = interruption(untilSignal());
+    try {
+      await demo({ keep, partitions: flags.partitions ?? PARTITIONS_DEFAULT }, signal);
+    } finally {
+      // What was broken off waits for answers that nobody gives any more.
+      if (signal.aborted) process.exit(keep ? EXIT.done : EXIT.failed);
+    }
+  });
 
 /** Connects to NATS, creates the graph if need be, and does the work. */
 async function withGraph<T>(
@@ -418,9 +429,18 @@ async function untilSignal(): Promise<void> {
     process.once('SIGINT', () => resolve());
     process.once('SIGTERM', () => resolve());
     process.once('disconnect', () => resolve());
+    // It may have ended while this one was being loaded.
+    if (process.connected === false) resolve();
   });
   // The channel to the process that started this one would keep it alive.
   if (process.connected) process.disconnect();
+}
+
+/** For work that can be broken off: aborted with an error for the person. */
+function interruption(stopped: Promise<void>): AbortSignal {
+  const controller = new AbortController();
+  void stopped.then(() => controller.abort(new CliError(EXIT.failed, 'interrupted')));
+  return controller.signal;
 }
 
 function statusOf(error: unknown): number {

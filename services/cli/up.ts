@@ -2,7 +2,7 @@
  * A whole Watershed on this machine: nats-server, and one instance per core, each a process of its own.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, openSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -68,8 +68,8 @@ export class Up {
     this.url = `http://${options.http.host}:${options.http.port}`;
   }
 
-  /** Starts all and waits until the gateway answers. */
-  static async start(options: UpOptions): Promise<Up> {
+  /** Starts all and waits until the gateway answers; when `signal` says so, stops what it has started and throws. */
+  static async start(options: UpOptions, signal: AbortSignal): Promise<Up> {
     const { dataFolder } = options;
     const { host, port } = options.http;
     if (await isTaken(host, port)) {
@@ -80,9 +80,11 @@ export class Up {
     const up = new Up(options, server);
     up.keepServer();
     try {
+      signal.throwIfAborted();
       if (options.graph !== undefined) await up.createGraph(options.graph);
+      signal.throwIfAborted();
       for (const plan of planInstances(availableParallelism())) up.spawn(plan);
-      await up.waitUntilReady();
+      await up.waitUntilReady(signal);
       return up;
     } catch (error) {
       await up.stop();
@@ -125,7 +127,9 @@ export class Up {
         if (this.stopping) return;
         try {
           this.server = await startServer(options, server.port);
-          this.keepServer();
+          // Told to stop meanwhile: nobody else knows of this one.
+          if (this.stopping) await this.server.stop();
+          else this.keepServer();
         } catch (error) {
           options.say(
             `nats-server cannot be started: ${error instanceof Error ? error.message : String(error)}`,
@@ -152,6 +156,7 @@ export class Up {
       stdio: ['ignore', log, log, 'ipc'],
       detached: true,
     });
+    closeSync(log);
     this.children.set(plan.name, child);
     child.once('exit', (code, signal) => {
       if (this.stopping) return;
@@ -162,10 +167,11 @@ export class Up {
     });
   }
 
-  private async waitUntilReady(): Promise<void> {
+  private async waitUntilReady(signal: AbortSignal): Promise<void> {
     const until = performance.now() + READY_MS;
     let last = 'no answer';
     while (performance.now() < until) {
+      signal.throwIfAborted();
       try {
         const response = await fetch(`${this.url}/readyz`);
         if (response.ok) return;

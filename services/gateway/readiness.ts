@@ -46,8 +46,12 @@ export class Readiness {
     const { config, problem } = host;
     const graph = `graph ${config.name}`;
     if (problem !== undefined) return `${graph}: ${problem.message} (${problem.code})`;
+    if (host.view === undefined) {
+      // It may come back with less than it had: where it has to get to is found anew.
+      this.catchUps.delete(config.id);
+      return `${graph}: its state is being read`;
+    }
     const catchUp = await this.catchUp(host, connected);
-    if (host.view === undefined) return `${graph}: its state is being read`;
     if (catchUp === undefined) return `${graph}: the end of its log is not known`;
     if (!catchUp.done && (await host.waitFor(catchUp.target, WAIT_MS))) catchUp.done = true;
     if (catchUp.done) return undefined;

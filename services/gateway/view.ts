@@ -130,6 +130,12 @@ export class View implements StageCore {
     }
     messages.read(payload);
     this.sequence = payload.varint();
+    // The newest list is the whole one.
+    this.comingMessages.length = 0;
+    for (let left = payload.varint(); left > 0; left--) {
+      const [sequence, time, edges, rejected] = Array.from({ length: 4 }, () => payload.varint());
+      this.comingMessages.push({ sequence: sequence!, time: time!, edges: edges!, rejected: rejected! });
+    }
     for (const channel of this.channels) {
       channel.end = {
         through: { sequence: payload.varint(), index: payload.varint() },
@@ -140,6 +146,10 @@ export class View implements StageCore {
     const edges = { sequence: payload.varint(), time: payload.u64(), created: payload.u64() };
     this.edgesIdentity = edges.sequence === 0 ? undefined : edges;
     this.markRecorded();
+  }
+
+  bindsState(): boolean {
+    return true;
   }
 
   readEnd(): OutputEnd {
@@ -382,6 +392,14 @@ export class View implements StageCore {
     }
     messages.write(messageFrom, messageTo, writer);
     writer.varint(this.sequence);
+    // Channel 0 may be ahead of S: its frames are then done and are not read again, but their messages are still to come.
+    writer.varint(this.comingMessages.length);
+    for (const message of this.comingMessages) {
+      writer.varint(message.sequence);
+      writer.varint(message.time);
+      writer.varint(message.edges);
+      writer.varint(message.rejected);
+    }
     for (const { end } of this.channels) {
       writer.varint(end.through.sequence);
       writer.varint(end.through.index);

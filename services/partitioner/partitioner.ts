@@ -68,6 +68,10 @@ export class Partitioner implements StageCore {
     this.time = time!;
   }
 
+  bindsState(output: number): boolean {
+    return output !== this.partitions;
+  }
+
   readEnd(output: number, last: Uint8Array | undefined): OutputEnd {
     if (output === this.partitions) return { end: RejectLog.readEnd(last), term: 0 };
     if (last === undefined) return { end: CHANNEL_START, term: 0 };
@@ -143,7 +147,7 @@ export class Partitioner implements StageCore {
   }
 
   get pendingBytes(): number {
-    let bytes = 0;
+    let bytes = this.rejects.pendingBytes;
     for (const channel of this.channels) bytes += channel.pendingBytes;
     return bytes;
   }
@@ -217,6 +221,7 @@ export class Partitioner implements StageCore {
     this.context.edges = { sequence, time, created: this.edgesCreated };
     this.context.counters = this.counters;
     this.channels[0]!.appendMessage({ sequence, time: this.time, edges, rejected });
+    this.channels[0]!.sealIfFull(behindMessage(sequence));
   }
 }
 

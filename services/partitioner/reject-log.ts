@@ -36,6 +36,7 @@ export class RejectLog {
   private last = 0;
   private logLast = 0;
   private pending: Uint8Array[] = [];
+  pendingBytes = 0;
 
   static readEnd(last: Uint8Array | undefined): ChannelEnd {
     if (last === undefined) return CHANNEL_START;
@@ -51,6 +52,7 @@ export class RejectLog {
     this.last = state.through.sequence - 1;
     this.logLast = logEnd.through.sequence - 1;
     this.pending = [];
+    this.pendingBytes = 0;
   }
 
   add(
@@ -67,12 +69,15 @@ export class RejectLog {
         .slice(0, REASONS_MAX)
         .map(({ index, reason }) => (index === undefined ? { reason } : { index, reason })),
     };
-    this.pending.push(new TextEncoder().encode(JSON.stringify(reject)));
+    const payload = new TextEncoder().encode(JSON.stringify(reject));
+    this.pending.push(payload);
+    this.pendingBytes += payload.length;
   }
 
   cut(): Uint8Array[] {
     const { pending } = this;
     this.pending = [];
+    this.pendingBytes = 0;
     return pending;
   }
 }

@@ -112,6 +112,10 @@ export class Worker implements StageCore {
     this.markRecorded();
   }
 
+  bindsState(): boolean {
+    return true;
+  }
+
   readEnd(_output: number, last: Uint8Array | undefined): OutputEnd {
     if (last === undefined) return { end: CHANNEL_START, term: 0 };
     const { through, count, hash, term, graphId } = readFrameHeader(last);

@@ -316,10 +316,11 @@ describe('while everything runs', () => {
         instances
           .find((instance) => instance.name === name)!
           .tasks.filter(({ graph, task }) => graph === 'twins' && !task.startsWith('view'));
-      return (
+      const isSettled =
         tasksOf('all').every(({ state, problem }) => state === 'stopped' && problem?.code === 'fenced') &&
-        tasksOf('second').every(({ state, problem }) => state === 'running' && problem === undefined)
-      );
+        tasksOf('second').every(({ state, problem }) => state === 'running' && problem === undefined);
+      if (!isSettled) throw new Error(JSON.stringify([tasksOf('all'), tasksOf('second')]));
+      return true;
     }, 'the first instance to be fenced off by the second');
     const { stdout } = await cluster.watershed(['status']);
     expect(stdout).toMatch(/^! all, worker 0 of twins: .*another process has taken over.*\(fenced\)$/m);

@@ -97,7 +97,9 @@ class CoreStage<Core extends StageCore> {
     const core = this.create();
     const ends = this.outputs.map((output, at) => core.readEnd(at, output.last));
     const keeps = (cut: Cut): boolean =>
-      cut.ends.every(({ through }, at) => comparePositions(through, ends[at]!.end.through) <= 0);
+      cut.ends.every(
+        ({ through }, at) => !core.bindsState(at) || comparePositions(through, ends[at]!.end.through) <= 0,
+      );
     const kept = this.blocks.findIndex(({ cut }) => !keeps(cut));
     if (kept !== -1) this.blocks = this.blocks.slice(0, kept);
     for (const { cut } of this.blocks) core.restore(new ByteReader(cut.increment));

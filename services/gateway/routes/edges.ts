@@ -79,6 +79,7 @@ export function edgesRoutes(app: App, { deps, ingest }: RouteContext): void {
             'ingest-full',
             'internal-error',
             'nats-unavailable',
+            'not-ready',
           ),
         },
       },

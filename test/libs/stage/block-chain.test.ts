@@ -176,6 +176,9 @@ describe('a chain of blocks', () => {
       expect(payloads).toEqual(failAt <= 4 ? ['a', 'b', 'c'] : ['all', 'of', long, 'it']);
       expect(restored.position).toEqual(position(3));
     }
+    expect(new Set(disk.range('42', '43').map(([key]) => key.slice(2, 10))).size, 'chains on the disk').toBe(
+      1,
+    );
     await write(disk, ['d'], 4);
     expect((await restore(disk)).payloads).toEqual(['all', 'of', long, 'it', 'd']);
   });
