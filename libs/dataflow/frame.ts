@@ -21,7 +21,7 @@
  *
  * `test/fixtures/frames` holds one frame per version, read for ever.
  */
-import { type ByteReader, type ByteWriter, ByteReader as Reader } from './bytes.ts';
+import { type ByteReader, ByteWriter, ByteReader as Reader } from './bytes.ts';
 import type { Lanes } from './checksum.ts';
 import { LogError } from './errors.ts';
 import type { MessageIdentity, Position } from './position.ts';
@@ -30,6 +30,8 @@ const FRAME_VERSION = 1;
 /** Versions that may come; a byte from here on is text. */
 const FRAME_VERSIONS = 32;
 const MAGIC = 0x57;
+/** In every version the graph id stands here. */
+const GRAPH_ID_AT = 4;
 
 export type Stage = 'parts' | 'forest';
 const STAGES: readonly Stage[] = ['parts', 'forest'];
@@ -82,8 +84,7 @@ export function writeHeader(writer: ByteWriter, header: FrameHeader): void {
   writer.u8(FRAME_VERSION);
   writer.u8(STAGES.indexOf(header.stage));
   writer.u8(MARKS.indexOf(header.mark.kind));
-  writer.u64(BigInt(`0x${header.graphId.slice(0, 16)}`));
-  writer.u64(BigInt(`0x${header.graphId.slice(16)}`));
+  writeGraphId(writer, header.graphId);
   writer.varint(header.generation);
   writer.varint(header.coreVersion);
   writer.varint(header.term);
@@ -104,6 +105,11 @@ export function writeHeader(writer: ByteWriter, header: FrameHeader): void {
   writer.varint(header.counters.edges);
   writer.varint(header.counters.rejected);
   writer.varint(header.counters.bytes);
+}
+
+function writeGraphId(writer: ByteWriter, graphId: string): void {
+  writer.u64(BigInt(`0x${graphId.slice(0, 16)}`));
+  writer.u64(BigInt(`0x${graphId.slice(16)}`));
 }
 
 function readHeader(reader: ByteReader): FrameHeader {
@@ -200,11 +206,18 @@ export class FrameColumns {
 }
 
 /**
- * Whether this can be a frame at all, of whatever version: anybody can publish on the subject of a channel. What looks
- * like a frame and is damaged is still an error, and a frame that is missing shows as a gap.
+ * Tells whether a payload can be a frame of the graph at all, of whatever version: anybody can publish on the subject of
+ * a channel. What looks like a frame and is damaged is still an error, and a frame that is missing shows as a gap.
  */
-export function isFrame(payload: Uint8Array): boolean {
-  return payload[0] === MAGIC && payload[1] !== undefined && payload[1] < FRAME_VERSIONS;
+export function frameTest(graphId: string): (payload: Uint8Array) => boolean {
+  const writer = new ByteWriter();
+  writeGraphId(writer, graphId);
+  const id = writer.copy();
+  return (payload) =>
+    payload[0] === MAGIC &&
+    payload[1] !== undefined &&
+    payload[1] < FRAME_VERSIONS &&
+    id.every((byte, at) => payload[GRAPH_ID_AT + at] === byte);
 }
 
 /** Reads the header alone. */

@@ -8,7 +8,7 @@
 import { type ByteReader, ByteWriter } from '../../libs/dataflow/bytes.ts';
 import { CHANNEL_START, type ChannelEnd, ChannelReader } from '../../libs/dataflow/channel.ts';
 import { VIEW_VERSION, WORKER_VERSION } from '../../libs/dataflow/core-versions.ts';
-import { FrameColumns, type FrameHeader, isFrame, readFrameHeader } from '../../libs/dataflow/frame.ts';
+import { FrameColumns, type FrameHeader, frameTest, readFrameHeader } from '../../libs/dataflow/frame.ts';
 import { MessageLog } from '../../libs/dataflow/message-log.ts';
 import { comparePositions, type MessageIdentity, wholeMessagesBelow } from '../../libs/dataflow/position.ts';
 import { NONE } from '../../libs/graph/columns.ts';
@@ -58,6 +58,7 @@ interface Channel {
 
 export class View implements StageCore {
   readonly identity: string;
+  private readonly isFrame: (payload: Uint8Array) => boolean;
   readonly forest = new ComponentForest();
   readonly messages = new MessageLog();
   /** S: all edges of messages 1..S are in the forest, and none after. */
@@ -72,6 +73,7 @@ export class View implements StageCore {
 
   constructor(options: ViewOptions, observer: ViewObserver) {
     const { graphId, generation, partitions } = options;
+    this.isFrame = frameTest(graphId);
     this.identity = `view ${VIEW_VERSION} of ${graphId} generation ${generation} (${partitions} partitions)`;
     this.observer = observer;
     this.channels = Array.from({ length: partitions }, (_, partition) => ({
@@ -169,7 +171,7 @@ export class View implements StageCore {
   open(): void {}
 
   accepts(_input: number, { payload }: LogMessage): boolean {
-    return isFrame(payload);
+    return this.isFrame(payload);
   }
 
   isOwn(): boolean {

@@ -9,7 +9,7 @@ import { CHANNEL_START, type ChannelEnd, ChannelWriter, emptyContext } from '../
 import { PARTITIONER_VERSION } from '../../libs/dataflow/core-versions.ts';
 import { EdgeColumns, type IdColumn } from '../../libs/dataflow/edge-columns.ts';
 import { LogError } from '../../libs/dataflow/errors.ts';
-import { type Counters, isFrame, NO_COUNTERS, readFrameHeader } from '../../libs/dataflow/frame.ts';
+import { type Counters, frameTest, NO_COUNTERS, readFrameHeader } from '../../libs/dataflow/frame.ts';
 import { decodePayload } from '../../libs/dataflow/payload.ts';
 import { behindMessage, type MessageIdentity } from '../../libs/dataflow/position.ts';
 import { rejectRemovals } from '../../libs/dataflow/removals.ts';
@@ -27,6 +27,7 @@ export interface PartitionerOptions {
 
 export class Partitioner implements StageCore {
   readonly identity: string;
+  private readonly isFrame: (payload: Uint8Array) => boolean;
   private readonly partitions: number;
   private readonly context = emptyContext();
   private readonly channels: ChannelWriter[];
@@ -47,6 +48,7 @@ export class Partitioner implements StageCore {
   constructor(options: PartitionerOptions) {
     const { graphId, generation, partitions } = options;
     this.partitions = partitions;
+    this.isFrame = frameTest(graphId);
     this.identity = `partitioner ${PARTITIONER_VERSION} of ${graphId} generation ${generation} (${partitions} partitions)`;
     this.channels = Array.from(
       { length: partitions },
@@ -116,7 +118,7 @@ export class Partitioner implements StageCore {
   }
 
   isOwn(output: number, payload: Uint8Array): boolean {
-    return output === this.partitions ? isReject(payload) : isFrame(payload);
+    return output === this.partitions ? isReject(payload) : this.isFrame(payload);
   }
 
   wants(): boolean {

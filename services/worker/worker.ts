@@ -16,7 +16,7 @@ import {
 } from '../../libs/dataflow/channel.ts';
 import { PARTITIONER_VERSION, WORKER_VERSION } from '../../libs/dataflow/core-versions.ts';
 import { LogError } from '../../libs/dataflow/errors.ts';
-import { type ChannelIdentity, FrameColumns, isFrame, readFrameHeader } from '../../libs/dataflow/frame.ts';
+import { type ChannelIdentity, FrameColumns, frameTest, readFrameHeader } from '../../libs/dataflow/frame.ts';
 import { comparePositions, type MessageIdentity } from '../../libs/dataflow/position.ts';
 import { Uint32Column } from '../../libs/graph/columns.ts';
 import { DisjointSets } from '../../libs/graph/disjoint-sets.ts';
@@ -38,6 +38,7 @@ export interface WorkerOptions {
 
 export class Worker implements StageCore {
   readonly identity: string;
+  private readonly isFrame: (payload: Uint8Array) => boolean;
   private readonly partition: number;
   private readonly graphId: string;
   private readonly context = emptyContext();
@@ -62,6 +63,7 @@ export class Worker implements StageCore {
     const { graphId, generation, partition, partitions } = options;
     this.partition = partition;
     this.graphId = graphId;
+    this.isFrame = frameTest(graphId);
     this.identity = `worker ${WORKER_VERSION} of ${graphId} generation ${generation} partition ${partition} of ${partitions}`;
     const identity: Omit<ChannelIdentity, 'stage' | 'coreVersion'> = {
       graphId,
@@ -146,11 +148,11 @@ export class Worker implements StageCore {
   open(): void {}
 
   accepts(_input: number, { payload }: LogMessage): boolean {
-    return isFrame(payload);
+    return this.isFrame(payload);
   }
 
   isOwn(_output: number, payload: Uint8Array): boolean {
-    return isFrame(payload);
+    return this.isFrame(payload);
   }
 
   wants(): boolean {
