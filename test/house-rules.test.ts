@@ -159,13 +159,13 @@ type Rule =
 const EXCEPTIONS: readonly Exception[] = [
   {
     rule: 'pure',
-    file: 'libs/stage/stage-task.ts',
+    file: 'libs/stage/signal.ts',
     text: 'setTimeout(resolve, ms)',
     reason: 'a wait that a signal ends early, which Clock.sleep cannot be; nothing is decided by its length',
   },
   {
     rule: 'pure',
-    file: 'libs/stage/stage-task.ts',
+    file: 'libs/stage/signal.ts',
     text: 'clearTimeout(timer)',
     reason: 'the same wait',
   },

@@ -15,9 +15,11 @@ import { LogError, type LogErrorCode } from '../dataflow/errors.ts';
 import type { LogName } from '../dataflow/names.ts';
 import { comparePositions, type MessageIdentity } from '../dataflow/position.ts';
 import { BlockChain, type BlockPosition } from './block-chain.ts';
+import { Flush } from './flush.ts';
 import { ForeignMessage, OutputLog, OutputLost } from './output.ts';
 import type { Bus, Clock, Log, LogMessage, LogOptions, LogReader, Store } from './ports.ts';
 import { checkPosition, LOG_START } from './position-check.ts';
+import { Signal } from './signal.ts';
 import type { Cut, StageCore } from './stage-core.ts';
 
 /** An epoch closes at this size at the latest. */
@@ -592,63 +594,4 @@ interface Session {
   ended: boolean;
   /** What ends it. */
   failure: unknown;
-}
-
-/** The one epoch that is being appended and recorded. */
-class Flush {
-  private readonly wake: Signal;
-  private current: Promise<void> | undefined;
-  private failure: { readonly error: unknown } | undefined;
-
-  constructor(wake: Signal) {
-    this.wake = wake;
-  }
-
-  get running(): boolean {
-    return this.current !== undefined;
-  }
-
-  start(work: Promise<void>): void {
-    this.current = work
-      .catch((error: unknown) => {
-        this.failure = { error };
-      })
-      .finally(() => {
-        this.current = undefined;
-        this.wake.raise();
-      });
-  }
-
-  async settled(): Promise<void> {
-    await this.current;
-  }
-
-  throwIfFailed(): void {
-    if (this.failure !== undefined) throw this.failure.error;
-  }
-}
-
-/** Wakes one waiter; a raise that nobody waits for is kept for the next wait. */
-class Signal {
-  private raised = false;
-  private waiter: (() => void) | undefined;
-
-  raise(): void {
-    this.raised = true;
-    this.waiter?.();
-  }
-
-  async wait(ms: number | undefined): Promise<void> {
-    if (!this.raised) {
-      await new Promise<void>((resolve) => {
-        const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
-        this.waiter = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-      this.waiter = undefined;
-    }
-    this.raised = false;
-  }
 }
