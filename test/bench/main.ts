@@ -1,7 +1,8 @@
 /** `npm run bench [name …]`: every figure with its rival in the same run. Results: README.md beside this file. */
 import { cpus } from 'node:os';
+import { benchFlat } from './flat.bench.ts';
 import { benchMemory } from './memory.bench.ts';
-import { benchEndToEnd, benchFlat, benchLatency } from './pipeline.bench.ts';
+import { benchEndToEnd, benchLatency } from './pipeline.bench.ts';
 import { benchVertexTable } from './vertex-table.bench.ts';
 import { benchWorker } from './worker.bench.ts';
 

@@ -1,7 +1,7 @@
 /** The whole pipeline, real processes and a real nats-server on the machine's cores. */
 import { ArrowBatchBuilder } from '../../libs/dataflow/arrow-payload.ts';
 import { ARROW, Bench } from './processes.ts';
-import { growingEdges, ID_BYTES, median, million, percentile, skewedEdges, writeId } from './skewed-edges.ts';
+import { ID_BYTES, median, million, percentile, skewedEdges, writeId } from './skewed-edges.ts';
 
 const PAYLOAD_BYTES = 64 * 1024;
 const PARTITIONS = 2;
@@ -12,7 +12,7 @@ interface Payloads {
   readonly edges: number;
 }
 
-function arrowPayloads(pairs: Uint32Array): Payloads {
+export function arrowPayloads(pairs: Uint32Array): Payloads {
   const builder = new ArrowBatchBuilder();
   const ids = new Uint8Array(2 * ID_BYTES);
   const payloads: Uint8Array[] = [];
@@ -144,36 +144,6 @@ export async function benchLatency(): Promise<string[]> {
     return [
       `edge to visible at 20,000 edges/s in messages of ${perMessage}, sync_interval always, ${latencies.length} samples, publish to HTTP answer:`,
       `  p50 ${percentile(latencies, 0.5).toFixed(1)} ms (asked: 40)   p99 ${percentile(latencies, 0.99).toFixed(1)} ms (asked: 150)   max ${Math.max(...latencies).toFixed(0)} ms`,
-    ];
-  } finally {
-    await bench.stop();
-  }
-}
-
-/** The rate over edges 16M to 20M against that over 1M to 4M, in a stream whose vertices grow with it. */
-export async function benchFlat(): Promise<string[]> {
-  const { payloads, edges } = arrowPayloads(growingEdges(20_000_000));
-  const perMessage = edges / payloads.length;
-  const bench = await Bench.start(false);
-  try {
-    await bench.pipeline(GRAPH, PARTITIONS);
-    const times = new Map<number, number>();
-    const marks = [1, 4, 16, 20].map((m) => Math.min(payloads.length, Math.round((m * 1e6) / perMessage)));
-    const publishing = bench.publish(bench.edges(GRAPH), payloads, ARROW);
-    for (const mark of marks) {
-      await bench.visible(GRAPH, mark);
-      times.set(mark, performance.now());
-    }
-    await publishing;
-    const rate = (from: number, to: number): number =>
-      (((marks[to]! - marks[from]!) * perMessage) / (times.get(marks[to]!)! - times.get(marks[from]!)!)) *
-      1000;
-    const [early, late] = [rate(0, 1), rate(2, 3)];
-    return [
-      `cost per edge as the graph grows to ${million(edges)} edges, ${million(edges / 2)} vertices, P = ${PARTITIONS}:`,
-      `  edges 1M to 4M    ${million(early)} edges/s`,
-      `  edges 16M to 20M  ${million(late)} edges/s`,
-      `  ratio             ${(late / early).toFixed(2)}   (asked: 0.7)`,
     ];
   } finally {
     await bench.stop();

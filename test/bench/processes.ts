@@ -41,13 +41,25 @@ export class Bench {
     return new Bench(server, connection, folder, 20_000 + Math.floor(Math.random() * 20_000));
   }
 
+  async createGraph(graph: string, partitions: number): Promise<void> {
+    await createGraph(this.bus, new Registry(this.connection), graph, partitions);
+  }
+
   /** Partitioner, one process per worker, gateway; ready when this returns. */
   async pipeline(graph: string, partitions: number): Promise<void> {
-    await createGraph(this.bus, new Registry(this.connection), graph, partitions);
+    await this.createGraph(graph, partitions);
+    this.startPipeline(partitions);
+    await this.ready();
+  }
+
+  startPipeline(partitions: number): void {
     this.serve('partitioner');
     for (let partition = 0; partition < partitions; partition++)
       this.serve('worker', '--partitions', String(partition));
     this.serve('gateway', '--http', this.url.slice('http://'.length));
+  }
+
+  private async ready(): Promise<void> {
     for (;;) {
       const ok = await fetch(`${this.url}/readyz`).then(
         (response) => response.ok,
@@ -94,16 +106,13 @@ export class Bench {
 
   async visible(graph: string, sequence: number): Promise<void> {
     for (;;) {
-      const response = await fetch(`${this.url}/v1/graphs/${graph}?atLeast=${sequence}&timeout=60`);
-      if (response.ok) return;
+      const response = await fetch(`${this.url}/v1/graphs/${graph}?atLeast=${sequence}&timeout=60`).catch(
+        () => undefined,
+      );
+      if (response?.ok === true) return;
+      // Not listening yet, or not there yet.
+      await new Promise((resolve) => setTimeout(resolve, 20));
     }
-  }
-
-  async sequence(graph: string): Promise<number> {
-    const status = (await (await fetch(`${this.url}/v1/graphs/${graph}`)).json()) as {
-      totals: { sequence: number };
-    };
-    return status.totals.sequence;
   }
 
   edges(graph: string): LogName {
