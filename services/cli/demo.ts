@@ -6,7 +6,6 @@
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ComponentsPage } from '../../libs/api/component.ts';
@@ -15,6 +14,7 @@ import type { Connection } from '../../libs/api/vertex.ts';
 import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
 import { edgesLog } from '../../libs/dataflow/names.ts';
 import { CliError, EXIT } from './exit.ts';
+import { freePort } from './free-port.ts';
 import { HttpClient } from './http-client.ts';
 import { processClock } from './instance.ts';
 import { EdgeBatches } from './load/edge-batches.ts';
@@ -217,15 +217,4 @@ async function showConnection(client: HttpClient): Promise<void> {
     if (!(error instanceof CliError) || error.status !== EXIT.notFound) throw error;
     printLine(`  no: ${error.message}`);
   }
-}
-
-async function freePort(): Promise<number> {
-  return await new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }

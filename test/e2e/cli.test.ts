@@ -10,8 +10,9 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { GraphStatus } from '../../libs/api/graph.ts';
 import type { Connection } from '../../libs/api/vertex.ts';
+import { freePort } from '../../services/cli/free-port.ts';
 import { reached } from './harness/answers.ts';
-import { Cluster, freePort, PROGRAM, type Ran, run, until } from './harness/cluster.ts';
+import { Cluster, PROGRAM, type Ran, run, until } from './harness/cluster.ts';
 import { processesWith, type Running, startProgram } from './harness/processes.ts';
 
 const EDGE = '{"source":"ann","target":"bob"}\n';

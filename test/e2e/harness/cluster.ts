@@ -4,12 +4,12 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { GraphStatus } from '../../../libs/api/graph.ts';
 import type { Problem } from '../../../libs/api/problem.ts';
+import { freePort } from '../../../services/cli/free-port.ts';
 import { type TestNatsServer, testNatsServer } from '../../integration/harness/nats.ts';
 
 export const PROGRAM = fileURLToPath(new URL('../../../dist/services/cli/main.js', import.meta.url));
@@ -195,15 +195,4 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<numbe
   const exit = new Promise<number | null>((resolve) => child.once('exit', resolve));
   child.kill(signal);
   return await exit;
-}
-
-export async function freePort(): Promise<number> {
-  return await new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }
