@@ -8,18 +8,21 @@ export const PROBLEM_CODES = [
   'bad-cursor',
   'bad-payload',
   'bad-request',
+  'cannot-rebuild',
   'ingest-full',
   'internal-error',
   'method-not-allowed',
+  'name-taken',
   'nats-unavailable',
   'no-valid-edge',
   'not-a-component-id',
   'not-ready',
   'not-yet',
-  'partitions-fixed',
   'payload-too-large',
+  'replicas-fixed',
   'unknown-graph',
   'unknown-route',
+  'unknown-snapshot',
   'unknown-vertex',
   'unsupported-media-type',
   'uri-too-long',
@@ -68,7 +71,7 @@ export const Problem = Type.Object(
     $id: 'Problem',
     ...CLOSED,
     description:
-      'RFC 9457 problem details. `sequence` comes with `not-yet` (how far the answers are), `componentId` with ' +
+      'RFC 9457 problem details. `sequence` comes with `not-yet` (how far the answers of a read are), `componentId` with ' +
       '`not-a-component-id` (the right one), `rejected` and `rejections` with `no-valid-edge`.',
     examples: [
       {

@@ -5,7 +5,7 @@ import { GRAPH_NAME } from '../dataflow/names.ts';
 import { CLOSED } from './schema.ts';
 
 export const TIMEOUT_SECONDS_DEFAULT = 5;
-const TIMEOUT_SECONDS_MAX = 60;
+export const TIMEOUT_SECONDS_MAX = 60;
 export const PAGE_ITEMS_DEFAULT = 100;
 const PAGE_ITEMS_MAX = 1000;
 

@@ -1,11 +1,12 @@
 /** Every named schema, in the order in which the OpenAPI document lists them. */
 import type { TSchema } from 'typebox';
-import { Cluster, Health, Instance, Readiness, Task } from './cluster.ts';
+import { Cluster, ClusterTask, Health, Instance, Readiness, Task } from './cluster.ts';
 import { ComponentAnswer, ComponentsOrOne, ComponentsPage, MembersPage } from './component.ts';
 import { Appended, Edge, EdgesBody, Rejection, SequenceRange } from './edges.ts';
 import { Arrival, AsOf, Component, EdgeIndex, Fault, Sequence, Time, VertexId } from './fields.ts';
 import { Graph, GraphList, GraphSettings, GraphStatus, Lag, PartitionStatus, Totals } from './graph.ts';
 import { Problem, ProblemCode, ProblemError } from './problem.ts';
+import { RebuildRequest, Snapshot, SnapshotList, SnapshotRequest } from './snapshot.ts';
 import {
   Connection,
   ExportRow,
@@ -32,6 +33,10 @@ export const SCHEMAS: readonly TSchema[] = [
   Lag,
   PartitionStatus,
   GraphStatus,
+  Snapshot,
+  SnapshotList,
+  SnapshotRequest,
+  RebuildRequest,
   Edge,
   EdgesBody,
   Rejection,
@@ -50,6 +55,7 @@ export const SCHEMAS: readonly TSchema[] = [
   MembersPage,
   Task,
   Instance,
+  ClusterTask,
   Cluster,
   Health,
   Readiness,

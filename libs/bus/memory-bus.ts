@@ -7,6 +7,7 @@ import type {
   Appended,
   AppendOptions,
   Bus,
+  Clock,
   LogMessage,
   LogOptions,
   LogReader,
@@ -18,6 +19,11 @@ interface MemoryLog {
   readonly options: LogOptions;
   first: number;
   messages: LogMessage[];
+  /** Of all payloads. */
+  bytes: number;
+  isRemoved: boolean;
+  /** Grows whenever all readers are reset. */
+  readings: number;
   readonly ids: Map<string, number>;
   readonly waiting: Set<() => void>;
 }
@@ -28,20 +34,22 @@ export type AppendFault = 'none' | 'lost-before' | 'lost-after';
 export class MemoryBus implements Bus {
   private readonly logs = new Map<string, MemoryLog>();
   private readonly now: () => bigint;
+  private readonly clock: Clock;
   /** Asked at each append; may throw, as a killed process does. */
   onAppend: (log: LogName) => AppendFault = () => 'none';
   afterAppend: (log: LogName) => void = () => {};
 
   /** `now`: nanoseconds since 1970. */
-  constructor(now: () => bigint) {
+  constructor(now: () => bigint, clock: Clock) {
     this.now = now;
+    this.clock = clock;
   }
 
   async describe(stream: string): Promise<LogState | undefined> {
     const log = this.logs.get(stream);
     if (log === undefined) return undefined;
-    const bytes = log.messages.reduce((sum, message) => sum + message.payload.length, 0);
-    return { created: log.created, first: log.first, last: log.first + log.messages.length - 1, bytes };
+    const { created, first, bytes } = log;
+    return { created, first, last: first + log.messages.length - 1, bytes };
   }
 
   async message(stream: string, sequence: number): Promise<LogMessage | undefined> {
@@ -64,7 +72,9 @@ export class MemoryBus implements Bus {
       time: this.now(),
       payload: payload.slice(),
       contentType: options.contentType,
+      producer: options.producer,
     });
+    log.bytes += payload.length;
     if (options.messageId !== undefined) log.ids.set(options.messageId, sequence);
     for (const wake of [...log.waiting]) wake();
     this.afterAppend(name);
@@ -75,7 +85,7 @@ export class MemoryBus implements Bus {
   async read(stream: string, from: number): Promise<LogReader> {
     const log = this.logs.get(stream);
     if (log === undefined) throw new Error(`no stream ${stream}`);
-    return new MemoryReader(log, from);
+    return new MemoryReader(log, from, this.clock);
   }
 
   async create(stream: string, options: LogOptions): Promise<void> {
@@ -83,8 +93,11 @@ export class MemoryBus implements Bus {
     this.logs.set(stream, {
       created: this.now(),
       options,
-      first: 1,
+      first: options.firstSequence ?? 1,
       messages: [],
+      bytes: 0,
+      isRemoved: false,
+      readings: 0,
       ids: new Map(),
       waiting: new Set(),
     });
@@ -92,48 +105,80 @@ export class MemoryBus implements Bus {
 
   async remove(stream: string): Promise<void> {
     const log = this.logs.get(stream);
+    if (log === undefined) return;
+    log.isRemoved = true;
     this.logs.delete(stream);
-    for (const wake of [...(log?.waiting ?? [])]) wake();
+    for (const wake of [...log.waiting]) wake();
   }
 
-  /** Removes all messages below `sequence`. */
-  purge(stream: string, sequence: number): void {
-    const log = this.logs.get(stream)!;
+  async purge(stream: string, sequence: number): Promise<void> {
+    const log = this.logs.get(stream);
+    if (log === undefined) throw new Error(`no stream ${stream}`);
     log.messages = log.messages.slice(Math.max(0, sequence - log.first));
     log.first = Math.max(log.first, sequence);
+    log.bytes = bytesOf(log.messages);
   }
 
-  /** Loses all messages above `sequence`, whose numbers are then given again. */
-  cutTail(stream: string, sequence: number): void {
+  /** Loses all messages above `sequence`, whose numbers are then given again; readers may not notice. */
+  cutTail(stream: string, sequence: number, resetsReaders = false): void {
     const log = this.logs.get(stream)!;
+    if (resetsReaders) log.readings += 1;
     log.messages = log.messages.slice(0, Math.max(0, sequence - log.first + 1));
+    log.bytes = bytesOf(log.messages);
   }
+
+  /** Deletes a log and makes it again, empty. */
+  async recreate(stream: string): Promise<void> {
+    const { options } = this.logs.get(stream)!;
+    await this.remove(stream);
+    await this.create(stream, options);
+  }
+
+  /** Of the last message, if there is one. */
+  lastPayload(stream: string): Uint8Array | undefined {
+    return this.logs.get(stream)?.messages.at(-1)?.payload;
+  }
+
+  /** The names of the logs that are there. */
+  get streams(): string[] {
+    return [...this.logs.keys()];
+  }
+}
+
+function bytesOf(messages: readonly LogMessage[]): number {
+  return messages.reduce((sum, { payload }) => sum + payload.length, 0);
 }
 
 class MemoryReader implements LogReader {
   private readonly log: MemoryLog;
+  private readonly clock: Clock;
+  private readonly reading: number;
   private nextSequence: number;
   private closed = false;
 
-  constructor(log: MemoryLog, from: number) {
+  constructor(log: MemoryLog, from: number, clock: Clock) {
     this.log = log;
+    this.reading = log.readings;
     this.nextSequence = from;
+    this.clock = clock;
   }
 
   async next(waitMs: number): Promise<readonly LogMessage[]> {
     const { log } = this;
-    if (log.first + log.messages.length <= this.nextSequence && !this.closed) {
+    if (log.first + log.messages.length <= this.nextSequence && !this.closed && !log.isRemoved) {
       await new Promise<void>((resolve) => {
         const wake = (): void => {
-          clearTimeout(timer);
+          cancel();
           log.waiting.delete(wake);
           resolve();
         };
-        const timer = setTimeout(wake, waitMs);
+        const cancel = this.clock.after(waitMs, wake);
         log.waiting.add(wake);
       });
     }
     if (this.closed) return [];
+    if (log.isRemoved) throw new Error('the log was deleted');
+    if (log.readings !== this.reading) throw new Error('the reader was reset');
     if (log.first > this.nextSequence) throw new Error(`message ${this.nextSequence} is gone`);
     const messages = log.messages.slice(this.nextSequence - log.first, this.nextSequence - log.first + 64);
     this.nextSequence += messages.length;

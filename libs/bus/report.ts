@@ -1,11 +1,11 @@
-/** What an instance says of itself in the instances bucket, every two seconds. */
+/** What an instance says of itself in its record, besides that it lives. */
 export interface InstanceReport {
-  readonly roles: readonly string[];
   readonly version: string;
   readonly pid: number;
   /** ISO 8601. */
   readonly started: string;
   readonly reported: string;
+  /** What runs here: tasks that are its own, and the views of a gateway. */
   readonly tasks: readonly TaskReport[];
 }
 

@@ -15,13 +15,14 @@ import {
   type Counters,
   type FrameColumns,
   type FrameHeader,
+  type Mark,
   NO_COUNTERS,
   NO_MARK,
   readFrame,
   writeHeader,
 } from './frame.ts';
 import type { MessageEntry } from './message-log.ts';
-import { comparePositions, type MessageIdentity, type Position } from './position.ts';
+import { behindMessage, comparePositions, type MessageIdentity, type Position } from './position.ts';
 
 /** How far a channel is complete, with the running count and hash of its edges up to there. */
 export interface ChannelEnd {
@@ -30,7 +31,12 @@ export interface ChannelEnd {
   readonly hash: Lanes;
 }
 
-export const CHANNEL_START: ChannelEnd = { through: { sequence: 1, index: 0 }, count: 0, hash: NO_LANES };
+/** Where a channel begins whose generation holds the messages behind `after`. */
+export function channelStart(after: number): ChannelEnd {
+  return { through: behindMessage(after), count: 0, hash: NO_LANES };
+}
+
+export const CHANNEL_START = channelStart(0);
 
 /** What a frame's header says besides the channel's own count: set after each whole message. */
 export interface FrameContext {
@@ -177,15 +183,16 @@ export class ChannelWriter {
   }
 
   /**
-   * The channel is complete through `watermark`: the frames to append. None only where the log has all of it
-   * already.
+   * The channel is complete through `watermark`: the frames to append, the last of them with the mark. None only where
+   * the log has all of it already.
    */
-  cut(watermark: Position): Uint8Array[] {
+  cut(watermark: Position, mark: Mark = NO_MARK): Uint8Array[] {
     this.through = watermark;
     const toLogEnd = comparePositions(watermark, this.logEnd.through);
     if (toLogEnd < 0) return [];
     if (!this.verified) this.verify();
-    if (comparePositions(watermark, this.from) > 0) this.seal(watermark);
+    // A mark where the last frame ended already needs a frame of its own.
+    if (comparePositions(watermark, this.from) > 0 || mark !== NO_MARK) this.seal(watermark, mark);
     const frames = this.sealed;
     this.sealed = [];
     return frames;
@@ -194,7 +201,7 @@ export class ChannelWriter {
   /** The empty frame by which a new owner fences off all lower terms. */
   fence(): Uint8Array {
     const { through, count, hash } = this.logEnd;
-    return this.frame(through, through, count, hash);
+    return this.frame(through, through, count, hash, NO_MARK);
   }
 
   private verify(): void {
@@ -226,8 +233,8 @@ export class ChannelWriter {
     this.runEdges = 0;
   }
 
-  private seal(through: Position): void {
-    this.sealed.push(this.frame(this.from, through, this.count, this.hash.lanes));
+  private seal(through: Position, mark: Mark = NO_MARK): void {
+    this.sealed.push(this.frame(this.from, through, this.count, this.hash.lanes, mark));
     this.startFrame(through);
   }
 
@@ -246,7 +253,7 @@ export class ChannelWriter {
     this.idColumn.clear();
   }
 
-  private frame(from: Position, through: Position, count: number, hash: Lanes): Uint8Array {
+  private frame(from: Position, through: Position, count: number, hash: Lanes, mark: Mark): Uint8Array {
     const { edges, counters } = this.context;
     const writer = new ByteWriter(256 + this.columnBytes + this.messageColumn.length);
     writeHeader(writer, {
@@ -254,7 +261,7 @@ export class ChannelWriter {
       term: this.term,
       from,
       through,
-      mark: NO_MARK,
+      mark,
       edges,
       count,
       hash,
@@ -291,10 +298,12 @@ export class ChannelReader {
   private readonly identity: ChannelIdentity;
   private readonly hash = new RunningHash();
   private count = 0;
-  private watermark = CHANNEL_START.through;
+  private watermark: Position;
 
-  constructor(identity: ChannelIdentity) {
+  /** `start`: where the channel begins. */
+  constructor(identity: ChannelIdentity, start: ChannelEnd = CHANNEL_START) {
     this.identity = identity;
+    this.watermark = start.through;
   }
 
   get end(): ChannelEnd {
@@ -316,7 +325,8 @@ export class ChannelReader {
       throw new LogError(
         'log-gap',
         `${this.name} is read through ${text(watermark)}, but its next frame begins at ${text(header.from)}: ` +
-          'what lies between was removed from the log',
+          'what lies between was removed from the log. A newer snapshot helps; where there is none, rebuild the graph ' +
+          '(watershed graph rebuild)',
       );
     }
     const { count, sequence, index, view, idStart, idEnd, idHash } = columns;

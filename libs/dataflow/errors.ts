@@ -9,6 +9,7 @@ export type LogErrorCode =
   | 'log-diverged'
   | 'log-gap'
   | 'frame-unreadable'
+  | 'state-missing'
   | 'fenced';
 
 export class LogError extends Error {

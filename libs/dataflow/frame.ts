@@ -66,6 +66,11 @@ export interface Mark {
 const MARKS: readonly Mark['kind'][] = ['none', 'barrier', 'end-of-generation'];
 export const NO_MARK: Mark = { kind: 'none', number: 0 };
 
+/** The order of two marks behind one message: barriers as they are numbered, then the end of the generation. */
+export function compareMarks(a: Mark, b: Mark): number {
+  return MARKS.indexOf(a.kind) - MARKS.indexOf(b.kind) || a.number - b.number;
+}
+
 export interface FrameHeader extends ChannelIdentity {
   /** The writer's term: a higher one fences off all lower ones. */
   readonly term: number;

@@ -9,6 +9,9 @@ export const PARTITIONS_MAX = 64;
 
 export const GRAPHS_BUCKET = 'watershed_graphs';
 export const INSTANCES_BUCKET = 'watershed_instances';
+export const LEASES_BUCKET = 'watershed_leases';
+/** Records of snapshots in KV, and their chunks in the object store. */
+export const SNAPSHOTS_BUCKET = 'watershed_snapshots';
 
 /** One log: a stream and the one subject that its own writer publishes to. */
 export interface LogName {

@@ -13,7 +13,8 @@
  *
  *   head    'H'                                    → identity · chain · block · checksum of that block · own checksum
  *   block   'B' · u32 chain · u32 block · u16 page → bytes (big-endian keys, so that order is the chain's)
- *   bytes   u8 version · u8 whole
+ *   bytes   u8 version · u8 kind (0: a piece of a copy, 1: whole, 2: whole, and the state at its barrier)
+ *           varint newest barrier that the state has had
  *           varint inputs  × (u64 created · varint sequence · u64 time)
  *           varint outputs × (varint through.sequence · through.index · count · u32 u32 hash)
  *           payload, up to the last 8 bytes: u32 u32 checksum
@@ -24,7 +25,7 @@ import { checksum, type Lanes, NO_LANES, sameLanes } from '../dataflow/checksum.
 import type { MessageIdentity } from '../dataflow/position.ts';
 import type { Store } from './ports.ts';
 
-const BLOCK_VERSION = 1;
+const BLOCK_VERSION = 2;
 const PAGE_BYTES = 4096;
 /** What a commit costs besides its payload: keys, header, checksum. */
 const BLOCK_OVERHEAD_BYTES = 256;
@@ -36,6 +37,19 @@ const DELETES_PER_WRITE = 1000;
 export interface BlockPosition {
   readonly inputs: readonly MessageIdentity[];
   readonly outputs: readonly ChannelEnd[];
+  /** The newest barrier that the state has had; 0: none. */
+  readonly barrier: number;
+}
+
+/** The blocks of a chain through one that is the state at a barrier. */
+export interface BarrierState {
+  readonly barrier: number;
+  readonly chain: number;
+  /** So many blocks, from the first. */
+  readonly blocks: number;
+  readonly position: BlockPosition;
+  /** The core's digest there, if it has one. */
+  readonly digest: string | undefined;
 }
 
 /** What was found on opening; `damaged` says where the chain breaks. */
@@ -63,6 +77,10 @@ export class BlockChain {
   private last: Lanes = NO_LANES;
   private payloadBytes = 0;
   private readonly writer = new ByteWriter();
+  /** Chains whose blocks somebody reads; they are deleted when nobody does any more. */
+  private readonly pins = new Map<number, number>();
+  /** The newest state at a barrier that is still in the chain. */
+  atBarrier: BarrierState | undefined;
 
   /** `identity`: what the state is bound to (graph, generation, core version, task). */
   constructor(store: Store, identity: string) {
@@ -81,6 +99,7 @@ export class BlockChain {
     apply: (payload: ByteReader) => void,
     beforeCut: (newest: BlockPosition) => Promise<void> = async () => {},
     breathe: () => Promise<void> = async () => {},
+    digest: () => string | undefined = () => undefined,
   ): Promise<Restored> {
     const head = await this.store.get(HEAD_KEY);
     if (head === undefined) {
@@ -99,12 +118,75 @@ export class BlockChain {
     }
     this.chain = reader.u32();
     const expected = reader.u32() + 1;
-    return await this.scan(expected, { a: reader.u32(), b: reader.u32() }, keeps, apply, beforeCut, breathe);
+    const last = { a: reader.u32(), b: reader.u32() };
+    return await this.scan(expected, last, keeps, apply, beforeCut, breathe, digest);
   }
 
   /** Adds a block; with the head, in one atomic write. */
   async append(position: BlockPosition, payload: Uint8Array): Promise<void> {
-    await this.store.write(this.block(position, true, payload), [], false);
+    await this.store.write(this.block(position, WHOLE, payload), [], false);
+  }
+
+  /** Likewise one that is the state at its barrier. */
+  async appendAtBarrier(
+    position: BlockPosition,
+    payload: Uint8Array,
+    digest: string | undefined,
+  ): Promise<void> {
+    await this.store.write(this.block(position, AT_BARRIER, payload), [], false);
+    this.setBarrier(position, digest);
+  }
+
+  /** Whether there is a state in the store at all, of whatever identity. */
+  static async isIn(store: Store): Promise<boolean> {
+    return (await store.get(HEAD_KEY)) !== undefined;
+  }
+
+  /** Keeps the chain's blocks until the function that it gives is called. */
+  pin(chain: number): () => Promise<void> {
+    this.pins.set(chain, (this.pins.get(chain) ?? 0) + 1);
+    return async () => {
+      const left = this.pins.get(chain)! - 1;
+      if (left > 0) {
+        this.pins.set(chain, left);
+        return;
+      }
+      this.pins.delete(chain);
+      if (chain !== this.chain) await this.removeChains(chain, chain + 1);
+    };
+  }
+
+  /** The bytes of a block; undefined: it is not there. Read by key, since iterators are not held while writing. */
+  async blockBytes(chain: number, block: number): Promise<Uint8Array | undefined> {
+    const pages: Uint8Array[] = [];
+    for (let page = 0; ; page++) {
+      const bytes = await this.store.get(blockKey(chain, block, page));
+      if (bytes === undefined) break;
+      pages.push(bytes);
+      if (bytes.length < PAGE_BYTES) break;
+    }
+    return pages.length === 0 ? undefined : concatenate(pages);
+  }
+
+  /** Begins a new chain of blocks that were stored elsewhere, and deletes what was there; `restore` reads it then. */
+  async install(blocks: AsyncIterable<Uint8Array>): Promise<void> {
+    const old = this.chain;
+    this.startChain(old + 1);
+    let before = NO_LANES;
+    for await (const bytes of blocks) {
+      const block = parseBlock([bytes], before);
+      if (block === undefined) throw new DamagedBlocks(`block ${this.next} is not what was stored`);
+      before = block.checksum;
+      this.last = block.checksum;
+      await this.store.write(this.pagesOf(bytes), [], false);
+      this.next += 1;
+    }
+    if (this.next === 0) throw new DamagedBlocks('there are no blocks');
+    this.next -= 1;
+    const head = this.head();
+    this.next += 1;
+    await this.store.write([[HEAD_KEY, head]], [], true);
+    await this.removeChains(0, this.chain);
   }
 
   /** Whether a full copy would be smaller than what the chain has become. */
@@ -121,12 +203,14 @@ export class BlockChain {
     for (const piece of pieces) {
       // The head follows with the last piece; until then the old chain is the state.
       if (waiting !== undefined)
-        await this.store.write(this.block(position, false, waiting).slice(0, -1), [], false);
+        await this.store.write(this.block(position, PIECE, waiting).slice(0, -1), [], false);
       waiting = piece.slice();
     }
-    puts.push(...this.block(position, true, waiting ?? new Uint8Array(0)));
+    puts.push(...this.block(position, WHOLE, waiting ?? new Uint8Array(0)));
     await this.store.write(puts, [], true);
-    await this.removeChains(0, oldChain + 1);
+    for (let chain = 0; chain <= oldChain; chain++) {
+      if (!this.pins.has(chain)) await this.removeChains(chain, chain + 1);
+    }
   }
 
   /** Removes all state. */
@@ -141,20 +225,32 @@ export class BlockChain {
     this.next = 0;
     this.last = NO_LANES;
     this.payloadBytes = 0;
+    this.atBarrier = undefined;
+  }
+
+  private setBarrier(position: BlockPosition, digest: string | undefined): void {
+    this.atBarrier = { barrier: position.barrier, chain: this.chain, blocks: this.next, position, digest };
   }
 
   /** The entries of the next block, the head last. */
-  private block(position: BlockPosition, whole: boolean, payload: Uint8Array): [Uint8Array, Uint8Array][] {
+  private block(position: BlockPosition, kind: number, payload: Uint8Array): [Uint8Array, Uint8Array][] {
     const { writer } = this;
     writer.clear();
     writer.u8(BLOCK_VERSION);
-    writer.u8(whole ? 1 : 0);
+    writer.u8(kind);
     writePosition(writer, position);
     writer.bytes(payload);
     this.last = checksum(this.last, writer.written());
     writer.u32(this.last.a);
     writer.u32(this.last.b);
-    const bytes = writer.copy();
+    const puts = this.pagesOf(writer.copy());
+    puts.push([HEAD_KEY, this.head()]);
+    this.next += 1;
+    this.payloadBytes += payload.length;
+    return puts;
+  }
+
+  private pagesOf(bytes: Uint8Array): [Uint8Array, Uint8Array][] {
     const puts: [Uint8Array, Uint8Array][] = [];
     for (let page = 0; page * PAGE_BYTES < bytes.length; page++) {
       puts.push([
@@ -162,9 +258,6 @@ export class BlockChain {
         bytes.subarray(page * PAGE_BYTES, Math.min(bytes.length, (page + 1) * PAGE_BYTES)),
       ]);
     }
-    puts.push([HEAD_KEY, this.head()]);
-    this.next += 1;
-    this.payloadBytes += payload.length;
     return puts;
   }
 
@@ -200,6 +293,7 @@ export class BlockChain {
     apply: (payload: ByteReader) => void,
     beforeCut: (newest: BlockPosition) => Promise<void>,
     breathe: () => Promise<void>,
+    digest: () => string | undefined,
   ): Promise<Restored> {
     const chain = this.chain;
     this.startChain(chain);
@@ -236,6 +330,7 @@ export class BlockChain {
       waiting = [];
       state.position = block.position;
       state.whole = this.next;
+      if (block.isBarrier) this.setBarrier(block.position, digest());
     };
     let reading = 0;
     for await (const [key, value] of this.store.entries(
@@ -321,8 +416,22 @@ function parseKey(key: Uint8Array): { block: number; page: number } {
   return { block: view.getUint32(5), page: view.getUint16(9) };
 }
 
+/** Blocks that are to be installed are not those that were stored. */
+export class DamagedBlocks extends Error {
+  constructor(what: string) {
+    super(what);
+    this.name = 'DamagedBlocks';
+  }
+}
+
+/** Kinds of blocks. */
+const PIECE = 0;
+const WHOLE = 1;
+const AT_BARRIER = 2;
+
 interface Block {
   readonly whole: boolean;
+  readonly isBarrier: boolean;
   readonly position: BlockPosition;
   readonly payload: Uint8Array;
   readonly checksum: Lanes;
@@ -338,9 +447,41 @@ function parseBlock(pages: readonly Uint8Array[], before: Lanes): Block | undefi
   if (!sameLanes(checksum(before, body), recorded)) return undefined;
   const reader = new ByteReader(body);
   if (reader.u8() !== BLOCK_VERSION) return undefined;
-  const whole = reader.u8() === 1;
+  const kind = reader.u8();
   const position = readPosition(reader);
-  return { whole, position, payload: body.subarray(reader.offset), checksum: recorded };
+  return {
+    whole: kind !== PIECE,
+    isBarrier: kind === AT_BARRIER,
+    position,
+    payload: body.subarray(reader.offset),
+    checksum: recorded,
+  };
+}
+
+/** The checksum of a block that follows what `before` stands for; undefined: it is damaged. */
+export function blockChecksum(bytes: Uint8Array, before: Lanes): Lanes | undefined {
+  return parseBlock([bytes], before)?.checksum;
+}
+
+/** Reads blocks that were stored elsewhere without keeping them: `apply` gets each payload; gives the last position. */
+export async function readBlocks(
+  blocks: AsyncIterable<Uint8Array>,
+  apply: (payload: ByteReader) => void,
+): Promise<BlockPosition> {
+  let before = NO_LANES;
+  let position: BlockPosition | undefined;
+  let count = 0;
+  for await (const bytes of blocks) {
+    const block = parseBlock([bytes], before);
+    if (block === undefined) throw new DamagedBlocks(`block ${count} is not what was stored`);
+    before = block.checksum;
+    count += 1;
+    apply(new ByteReader(block.payload));
+    position = block.whole ? block.position : undefined;
+  }
+  if (position === undefined)
+    throw new DamagedBlocks(`the last of ${count} blocks is only a piece of a state`);
+  return position;
 }
 
 function concatenate(pages: readonly Uint8Array[]): Uint8Array {
@@ -354,6 +495,7 @@ function concatenate(pages: readonly Uint8Array[]): Uint8Array {
 }
 
 function writePosition(writer: ByteWriter, position: BlockPosition): void {
+  writer.varint(position.barrier);
   writer.varint(position.inputs.length);
   for (const { created, sequence, time } of position.inputs) {
     writer.u64(created);
@@ -371,6 +513,7 @@ function writePosition(writer: ByteWriter, position: BlockPosition): void {
 }
 
 function readPosition(reader: ByteReader): BlockPosition {
+  const barrier = reader.varint();
   const inputs = Array.from({ length: reader.varint() }, () => ({
     created: reader.u64(),
     sequence: reader.varint(),
@@ -381,5 +524,5 @@ function readPosition(reader: ByteReader): BlockPosition {
     count: reader.varint(),
     hash: { a: reader.u32(), b: reader.u32() },
   }));
-  return { inputs, outputs };
+  return { inputs, outputs, barrier };
 }

@@ -1,5 +1,6 @@
 /**
- * The two ports of a stage: the logs (NATS JetStream, libs/bus) and the local state (LevelDB, libs/store).
+ * The ports: the logs and the records of the cluster (NATS JetStream and its KV, libs/bus), the local state
+ * (LevelDB, libs/store), the chunks of snapshots (NATS object store or a folder).
  * Each has an in-memory twin; `test/contract` holds both to the same behaviour.
  */
 import type { LogName } from '../dataflow/names.ts';
@@ -11,6 +12,13 @@ export interface LogMessage {
   readonly time: bigint;
   readonly payload: Uint8Array;
   readonly contentType: string | undefined;
+  /** What a publisher says in the headers Watershed-Producer and Watershed-Producer-Sequence, as it is. */
+  readonly producer?: ProducerHeaders | undefined;
+}
+
+export interface ProducerHeaders {
+  readonly id: string;
+  readonly sequence: string | undefined;
 }
 
 /** A log as its leader describes it. */
@@ -30,6 +38,7 @@ export interface AppendOptions {
   /** A second append with the same id inside the log's duplicate window stores nothing. */
   readonly messageId?: string;
   readonly contentType?: string;
+  readonly producer?: ProducerHeaders;
 }
 
 /**
@@ -49,6 +58,10 @@ export interface LogOptions {
   /** At the limit: refuse new messages, or drop the oldest. */
   readonly discard: 'new' | 'old';
   readonly denyDelete: boolean;
+  /** Servers that hold a copy; 1 if absent. */
+  readonly replicas?: number;
+  /** Sequence of the first message; 1 if absent. */
+  readonly firstSequence?: number;
 }
 
 export interface Bus {
@@ -61,6 +74,8 @@ export interface Bus {
   /** Creates the log unless it is there. */
   create(stream: string, options: LogOptions): Promise<void>;
   remove(stream: string): Promise<void>;
+  /** Removes all messages below `sequence`, which becomes the first one's. */
+  purge(stream: string, sequence: number): Promise<void>;
 }
 
 export interface LogReader {
@@ -89,11 +104,55 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** A record of a bucket. */
+export interface KvEntry {
+  readonly key: string;
+  /** JSON text. */
+  readonly value: string;
+  /** Changes with every write; 0 is none's. */
+  readonly revision: number;
+}
+
+/**
+ * Records by bucket and key, as the buckets' leader has them. A bucket is made at its first use. A call that throws got
+ * no answer: what it was to write may be there or not.
+ */
+export interface Kv {
+  get(bucket: string, key: string): Promise<KvEntry | undefined>;
+  /** All records whose key begins with `prefix` (empty, or ending in a dot), by key. */
+  list(bucket: string, prefix: string): Promise<readonly KvEntry[]>;
+  /** Grows with every change of the bucket, so that what did not change need not be listed again. */
+  revision(bucket: string): Promise<number>;
+  put(bucket: string, key: string, value: string): Promise<number>;
+  /** The new revision; undefined: there is such a record. */
+  create(bucket: string, key: string, value: string): Promise<number | undefined>;
+  /** The new revision; undefined: the record is not of `revision` any more. */
+  update(bucket: string, key: string, value: string, revision: number): Promise<number | undefined>;
+  /** Leaves a trace, `isRemoved`, for ever. */
+  remove(bucket: string, key: string): Promise<void>;
+  /** Removes the record without a trace; the bucket's revision grows all the same. */
+  erase(bucket: string, key: string): Promise<void>;
+  /** Whether somebody removed the record; one that is merely not there may be lost. */
+  isRemoved(bucket: string, key: string): Promise<boolean>;
+}
+
+/** Content-addressed bytes: what snapshots are made of. */
+export interface Chunks {
+  /** Stores the bytes unless they are there; their name is their SHA-256, 64 hexadecimal digits. */
+  put(bytes: Uint8Array): Promise<string>;
+  /** `damaged`: what is there does not have that SHA-256. */
+  get(name: string): Promise<Uint8Array | 'missing' | 'damaged'>;
+  list(): Promise<readonly { readonly name: string; readonly ageMs: number }[]>;
+  remove(name: string): Promise<void>;
+}
+
 /** Time and waiting, so that a simulation can own them. */
 export interface Clock {
   /** Monotonic, ms. */
   now(): number;
   sleep(ms: number): Promise<void>;
+  /** Calls `then` in `ms`, unless the function that it gives is called before. */
+  after(ms: number, then: () => void): () => void;
   /** Lets other work of the process run. */
   yield(): Promise<void>;
 }

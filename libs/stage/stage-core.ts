@@ -3,6 +3,7 @@
  */
 import type { ByteReader } from '../dataflow/bytes.ts';
 import type { ChannelEnd } from '../dataflow/channel.ts';
+import type { Mark } from '../dataflow/frame.ts';
 import type { MessageIdentity } from '../dataflow/position.ts';
 import type { LogMessage } from './ports.ts';
 
@@ -40,11 +41,15 @@ export interface StageCore {
   bindsState(output: number): boolean;
   /** Reads the end of an output from its last message; undefined: it has none. */
   readEnd(output: number, last: Uint8Array | undefined): OutputEnd;
-  /** All blocks are restored: `ends` are the state's, `logEnds` the logs'. */
+  /**
+   * All blocks are restored: `ends` are the state's, `logEnds` the logs', `barrier` is the newest that the state has
+   * had.
+   */
   resume(
     ends: readonly ChannelEnd[] | undefined,
     logEnds: readonly ChannelEnd[],
-    read: readonly ReadMark[] | undefined,
+    read: readonly MessageIdentity[] | undefined,
+    barrier: number,
   ): void;
   /** The message by which this owner fences off all lower terms, if the output has such. */
   fence(output: number, term: number): Uint8Array | undefined;
@@ -65,9 +70,17 @@ export interface StageCore {
   readonly dirty: boolean;
   /** Bytes that the next cut will hand on or record. */
   readonly pendingBytes: number;
-  cut(): Cut;
+  /**
+   * A mark that came with the input and that the state has reached: the next cut must hand it on, before anything else
+   * is applied.
+   */
+  readonly dueMark: Mark | undefined;
+  cut(mark: Mark): Cut;
   /** The whole state as of the last cut, in pieces that `restore` takes; nothing is applied meanwhile. */
   copy(): Iterable<Uint8Array>;
+
+  /** Equal wherever the same state is at the same place, if the core can tell. */
+  readonly digest?: string;
 
   /** The last EDGES message that the state holds whole; undefined before the first. */
   readonly edgesRead: MessageIdentity | undefined;

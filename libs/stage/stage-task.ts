@@ -11,16 +11,20 @@
  * What means that this state and the logs do not belong together ends the session: the state is read
  * again from disk, and checked again.
  */
-import { LogError, type LogErrorCode } from '../dataflow/errors.ts';
+import { LogError } from '../dataflow/errors.ts';
+import { type Mark, NO_MARK } from '../dataflow/frame.ts';
 import type { LogName } from '../dataflow/names.ts';
-import { comparePositions, type MessageIdentity } from '../dataflow/position.ts';
-import { BlockChain, type BlockPosition } from './block-chain.ts';
+import { comparePositions, wholeMessagesBelow } from '../dataflow/position.ts';
+import { BlockChain, type BlockPosition, DamagedBlocks } from './block-chain.ts';
 import { Flush } from './flush.ts';
+import { Input, type InputHost, type Problem, pause, problemOf } from './input.ts';
 import { ForeignMessage, OutputLog, OutputLost } from './output.ts';
-import type { Bus, Clock, Log, LogMessage, LogOptions, LogReader, Store } from './ports.ts';
+import type { Bus, Clock, Log, Store } from './ports.ts';
 import { checkPosition, LOG_START } from './position-check.ts';
+import { StateRestore } from './restore.ts';
 import { Signal } from './signal.ts';
-import type { Cut, StageCore } from './stage-core.ts';
+import type { Cut, OutputEnd, StageCore } from './stage-core.ts';
+import type { PlacedMark, StagePlan } from './stage-plan.ts';
 
 /** An epoch closes at this size at the latest. */
 const EPOCH_BYTES = 256 * 1024;
@@ -32,12 +36,14 @@ const WAIT_MS = 1_000;
 const FENCE_ATTEMPTS_MAX = 100;
 /** How often a stage looks at its outputs, and one behind the partitioner at EDGES, while nothing else makes it. */
 const LOGS_CHECK_MS = 5_000;
+/** How often a stage looks for the generation after one that has ended. */
+const NEXT_GENERATION_MS = 100;
+/** After a mark could not be recorded. */
+const MARK_RETRY_MS = 1_000;
 
 export interface StageTaskOptions {
   /** For people: "worker 2 of social". */
   readonly name: string;
-  readonly inputs: readonly LogName[];
-  readonly outputs: readonly { readonly log: LogName; readonly options: LogOptions }[];
   /**
    * The EDGES stream, where the inputs are functions of it: then an input that was replaced heals, as long as
    * EDGES still holds the message that the state was read through.
@@ -62,21 +68,33 @@ export interface StageHost {
   readonly isCurrent: () => Promise<boolean>;
 }
 
-export interface Problem {
-  readonly code: LogErrorCode | 'retrying' | 'failed';
-  readonly message: string;
-}
-
 export type TaskState = 'starting' | 'running' | 'stopped';
 
-interface Input {
-  readonly log: LogName;
-  position: MessageIdentity;
-  ready: LogMessage[];
-  taken: number;
-  reader: LogReader | undefined;
-  /** Raised when the loop has taken all that was ready. */
-  readonly emptied: Signal;
+/** How a session or a generation's part of it ended. */
+type Outcome = 'stopped' | 'ended';
+
+/** `ended`: the core whose generation has ended, undefined at first. Gives undefined when there is nothing left to do. */
+export type MakePlan<Core extends StageCore> = (
+  ended: Core | undefined,
+) => Promise<StagePlan<Core> | undefined> | StagePlan<Core> | undefined;
+
+/** One session's things. */
+interface Session<Core extends StageCore> {
+  readonly plan: StagePlan<Core>;
+  readonly core: Core;
+  readonly chain: BlockChain;
+  readonly outputs: readonly OutputLog[];
+  /** Through which message some output is complete already. */
+  readonly replayedThrough: number;
+  /** What ends it, found beside the work. */
+  failure: unknown;
+}
+
+/** A generation's part of a session. */
+interface Run {
+  ended: boolean;
+  /** What ends it. */
+  failure: unknown;
 }
 
 export class StageTask<Core extends StageCore> {
@@ -86,29 +104,34 @@ export class StageTask<Core extends StageCore> {
   state: TaskState = 'starting';
   /** How often a replaced input log was found again by its watermark. */
   healed = 0;
+  /** Another owner has taken over. */
+  fenced = false;
 
-  private readonly createCore: () => Core;
-  private readonly openStore: () => Promise<Store>;
+  private readonly makePlan: MakePlan<Core>;
+  private readonly host: StageHost;
   private readonly bus: Bus;
   private readonly clock: Clock;
   private readonly log: Log;
-  private readonly isCurrent: () => Promise<boolean>;
   private stopRequested = false;
   private term = 0;
+  /** The newest barrier that the state has had. */
+  private barrier = 0;
+  private markRetryAt = Number.NEGATIVE_INFINITY;
+  /** The inputs do not continue the state that the last session had. */
+  private gapped = false;
   /** What is wrong now, by what it is wrong with. */
   private readonly problems = new Map<string, Problem>();
-  private readonly wake = new Signal();
+  private readonly wake: Signal;
   private finished: Promise<void> | undefined;
 
-  /** `folder` names the task's state among those of its graph on this instance. */
-  constructor(options: StageTaskOptions, createCore: () => Core, folder: string, host: StageHost) {
+  constructor(options: StageTaskOptions, makePlan: MakePlan<Core>, host: StageHost) {
     this.options = options;
-    this.createCore = createCore;
-    this.openStore = () => host.openStore(folder);
+    this.makePlan = makePlan;
+    this.host = host;
     this.bus = host.bus;
     this.clock = host.clock;
+    this.wake = new Signal(host.clock);
     this.log = host.log;
-    this.isCurrent = host.isCurrent;
   }
 
   get problem(): Problem | undefined {
@@ -129,20 +152,26 @@ export class StageTask<Core extends StageCore> {
 
   private async run(): Promise<void> {
     let retryMs = RETRY_MS_MIN;
+    let ended: Core | undefined;
     while (!this.stopRequested) {
       const before = this.clock.now();
       try {
-        await this.session();
+        const plan = await this.makePlan(ended);
+        if (plan === undefined) break;
+        const core = await this.session(plan);
+        if (core !== undefined) ended = core;
       } catch (error) {
         this.core = undefined;
         if (this.stopRequested) break;
         const problem = problemOf(error);
         this.setProblem('session', problem);
-        if (problem.code === 'fenced') break;
+        this.gapped = problem.code === 'log-gap';
+        this.fenced = problem.code === 'fenced';
+        if (this.fenced) break;
         // A session that ran well for a while begins with short waits again.
         if (this.clock.now() - before > RETRY_MS_MAX * 2) retryMs = RETRY_MS_MIN;
         this.state = 'starting';
-        await this.pause(retryMs);
+        await pause(this.clock, retryMs, () => this.stopRequested);
         retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
       }
     }
@@ -150,112 +179,107 @@ export class StageTask<Core extends StageCore> {
     this.state = 'stopped';
   }
 
-  private async session(): Promise<void> {
-    const { options, bus } = this;
-    if (!(await this.isCurrent())) throw new LogError('log-missing', 'the graph was removed');
-    const core = this.createCore();
-    for (const { log, options: logOptions } of options.outputs) await bus.create(log.stream, logOptions);
-    const store = await this.openStore();
+  /** Runs until told to stop; gives the core if its generation has ended. */
+  private async session(plan: StagePlan<Core>): Promise<Core | undefined> {
+    if (!(await this.host.isCurrent())) throw new LogError('log-missing', 'the graph was removed');
+    for (const { log, options } of plan.outputs) await this.bus.create(log.stream, options);
+    const store = await this.host.openStore(plan.folder);
     try {
-      const outputs = options.outputs.map(
-        ({ log }, at) =>
-          new OutputLog(
-            log,
-            bus,
-            this.clock,
-            () => this.stopRequested,
-            (message) =>
-              this.setProblem(log.stream, message === undefined ? undefined : { code: 'retrying', message }),
-            {
-              isOwn: (payload) => core.isOwn(at, payload),
-              passOver: (sequence) => this.passOver(log, sequence),
-            },
-          ),
+      // What a core makes of its outputs' messages needs no state.
+      const reader = plan.createCore();
+      const outputs = plan.outputs.map(({ log }, at) => this.output(reader, log, at));
+      const chain = new BlockChain(store, reader.identity);
+      const ends = await this.openOutputs(reader, outputs);
+      const restore = new StateRestore({ ...this.host, ...this.options }, plan, chain, ends);
+      const { core, position: restored } = await restore.restore(this.gapped);
+      this.gapped = false;
+      const position = plan.prepare === undefined ? restored : plan.prepare(core, restored);
+      const fenced = await this.becomeOwner(core, outputs, ends, position);
+      this.barrier = position?.barrier ?? 0;
+      const replayedThrough = Math.max(
+        0,
+        ...fenced.map(({ end }, at) => (core.bindsState(at) ? wholeMessagesBelow(end.through) : 0)),
       );
-      const chain = new BlockChain(store, core.identity);
-      const position = await this.restore(core, chain, outputs);
-      const inputs = options.inputs.map((log, at) => ({
-        log,
-        position: position?.inputs[at] ?? LOG_START,
-        ready: [],
-        taken: 0,
-        reader: undefined,
-        emptied: new Signal(),
-      }));
-      await this.process(core, chain, outputs, inputs);
+      const session = { plan, core, chain, outputs, replayedThrough, failure: undefined };
+      this.storeBarrier(session);
+      return (await this.runGenerations(session, position)) === 'ended' ? core : undefined;
     } finally {
+      await plan.snapshots?.settle();
       await store.close();
     }
   }
 
-  /** Reads the state as far as the outputs bear it out, and becomes the outputs' one writer. */
-  private async restore(
-    core: Core,
-    chain: BlockChain,
-    outputs: OutputLog[],
-  ): Promise<BlockPosition | undefined> {
-    const ends = await this.openOutputs(core, outputs);
-    const began = this.clock.now();
-    const { found, position, blocks, cutBack } = await chain.restore(
-      (block) =>
-        block.outputs.every(
-          ({ through }, at) => !core.bindsState(at) || comparePositions(through, ends[at]!.end.through) <= 0,
-        ),
-      (payload) => core.restore(payload),
-      (newest) => this.assertInputsKept(newest),
-      () => this.clock.yield(),
+  private async runGenerations(
+    session: Session<Core>,
+    restored: BlockPosition | undefined,
+  ): Promise<Outcome> {
+    const { plan, core } = session;
+    let position = restored;
+    for (;;) {
+      const outcome = await this.process(session, position);
+      const { next } = plan;
+      if (outcome === 'stopped' || next === undefined) return outcome;
+      let checkedAt = this.clock.now();
+      while (!next(core)) {
+        if (this.stopRequested) return 'stopped';
+        await pause(this.clock, NEXT_GENERATION_MS, () => this.stopRequested);
+        // Others may have to read what was written, until the generation is given up.
+        if (this.clock.now() - checkedAt < LOGS_CHECK_MS) continue;
+        checkedAt = this.clock.now();
+        const failure = await this.checkOutputs(core, session.outputs);
+        if (failure !== undefined) throw failure;
+      }
+      position = undefined;
+    }
+  }
+
+  private output(core: Core, log: LogName, at: number): OutputLog {
+    return new OutputLog(
+      log,
+      this.bus,
+      this.clock,
+      () => this.stopRequested,
+      (message) =>
+        this.setProblem(log.stream, message === undefined ? undefined : { code: 'retrying', message }),
+      {
+        isOwn: (payload) => core.isOwn(at, payload),
+        passOver: (sequence) => this.passOver(log, sequence),
+      },
     );
-    const fields = {
-      task: this.options.name,
-      blocks,
-      found: found.kind,
-      ms: Math.round(this.clock.now() - began),
-    };
-    if (found.kind === 'damaged') {
-      this.log.warn(
-        { ...fields, at: found.block },
-        'the stored state is damaged; what is before the damage is kept, the rest replayed',
-      );
-    } else if (found.kind === 'foreign') {
-      this.log.warn(
-        { ...fields, identity: found.identity },
-        'the stored state belongs to another graph or version and is discarded',
-      );
-    } else if (cutBack > 0) {
-      this.log.warn(
-        { ...fields, cutBack },
-        'an output log holds less than the state: the state is cut back to it and replayed',
-      );
-    } else this.log.info(fields, 'state restored');
+  }
+
+  /** Fences off all earlier owners; gives the outputs' ends as they were then. */
+  private async becomeOwner(
+    core: Core,
+    outputs: readonly OutputLog[],
+    ends: readonly OutputEnd[],
+    position: BlockPosition | undefined,
+  ): Promise<readonly OutputEnd[]> {
     let newest = ends;
     for (let attempt = 1; ; attempt++) {
       core.resume(
         position?.outputs,
         newest.map(({ end }) => end),
         position?.inputs,
+        position?.barrier ?? 0,
       );
-      if (await this.fence(core, outputs, newest)) break;
+      if (await this.fence(core, outputs, newest)) return newest;
       // Another owner writes on until it is fenced off: read the ends again, and at once, or it is always ahead.
       if (attempt === FENCE_ATTEMPTS_MAX || this.stopRequested) {
         throw new Error(`the outputs of ${this.options.name} moved while they were being fenced`);
       }
       newest = await this.openOutputs(core, outputs);
+      for (const [at, { end }] of newest.entries()) {
+        const state = position?.outputs[at];
+        const isAhead = state !== undefined && comparePositions(state.through, end.through) > 0;
+        if (isAhead && core.bindsState(at)) {
+          throw new OutputLost(`stream ${outputs[at]!.log.stream} has lost what the state was made with`);
+        }
+      }
     }
-    return position;
   }
 
-  /**
-   * Outputs that hold less than the state may be made again from the input, but only from the one the state was made of:
-   * where EDGES lost its tail together with them, going back would pass for health.
-   */
-  private async assertInputsKept(newest: BlockPosition): Promise<void> {
-    const { inputs, edgesStream } = this.options;
-    if (edgesStream !== undefined) return;
-    for (const [at, { stream }] of inputs.entries())
-      await checkPosition(this.bus, stream, newest.inputs[at]!);
-  }
-
-  private async openOutputs(core: Core, outputs: OutputLog[]): Promise<ReturnType<StageCore['readEnd']>[]> {
+  private async openOutputs(core: Core, outputs: readonly OutputLog[]): Promise<OutputEnd[]> {
     const ends = [];
     for (const [at, output] of outputs.entries()) ends.push(core.readEnd(at, await output.open()));
     return ends;
@@ -264,7 +288,7 @@ export class StageTask<Core extends StageCore> {
   /** Appends a fence to every output; false if one has grown since it was opened. */
   private async fence(
     core: Core,
-    outputs: OutputLog[],
+    outputs: readonly OutputLog[],
     ends: readonly { readonly term: number }[],
   ): Promise<boolean> {
     this.term = 1 + Math.max(0, ...ends.map((end) => end.term));
@@ -275,24 +299,44 @@ export class StageTask<Core extends StageCore> {
     return true;
   }
 
-  private async process(core: Core, chain: BlockChain, outputs: OutputLog[], inputs: Input[]): Promise<void> {
+  /** Reads and applies, until told to stop or to the end of the generation. */
+  private async process(session: Session<Core>, position: BlockPosition | undefined): Promise<Outcome> {
+    const { core, chain, plan, outputs } = session;
     // Before anybody asks: what was counted from another EDGES must never seem to be well.
     await this.checkEdges(core);
-    const session: Session = { ended: false, failure: undefined };
+    const run: Run = { ended: false, failure: undefined };
+    const inputs = plan
+      .inputs(core)
+      .map(
+        (log, at) => new Input(log, at, position?.inputs[at] ?? LOG_START, core, this.inputHost(core, run)),
+      );
+    const marks = await this.recordedMarks(plan, inputs);
     const flush = new Flush(this.wake);
-    const reading = inputs.map((input, at) => this.readInput(core, input, at, session));
-    const checking = this.watchLogs(core, outputs, session);
+    for (const input of inputs) input.start();
+    const checking = this.watchLogs(core, outputs, run);
+    let outcome: Outcome = 'stopped';
     try {
       this.core = core;
       this.options.running?.();
       // What is wrong between state and logs is over only when an epoch went through.
       if (this.problems.get('session')?.code === 'failed') this.setProblem('session', undefined);
       let dirtySince = 0;
-      while (!this.stopRequested) {
+      while (!this.stopRequested && outcome !== 'ended') {
         flush.throwIfFailed();
-        if (session.failure !== undefined) throw session.failure;
+        const failure = run.failure ?? session.failure;
+        if (failure !== undefined) throw failure;
         const wasDirty = core.dirty;
-        const worked = await this.applyReady(core, inputs);
+        const worked = await this.applyReady(core, inputs, marks[0]?.sequence);
+        await this.recordMark(session, inputs, marks);
+        const mark = core.dueMark ?? reachedMark(marks, through(inputs, core));
+        if (mark !== undefined) {
+          await flush.settled();
+          flush.throwIfFailed();
+          await this.flush(session, core.cut(mark), inputs, mark);
+          if (mark === marks[0]) marks.shift();
+          if (mark.kind === 'end-of-generation') outcome = 'ended';
+          continue;
+        }
         if (core.dirty && !wasDirty) dirtySince = this.clock.now();
         const age = this.clock.now() - dirtySince;
         const due =
@@ -301,8 +345,8 @@ export class StageTask<Core extends StageCore> {
             age >= this.options.epochMs ||
             (this.options.closeWhenIdle && !worked));
         if (due && !flush.running) {
-          if (chain.wantsCopy) await this.flushWithCopy(core, chain, outputs, inputs);
-          else flush.start(this.flush(core, core.cut(), chain, outputs, inputs));
+          if (chain.wantsCopy) await this.flushWithCopy(session, inputs);
+          else flush.start(this.flush(session, core.cut(NO_MARK), inputs, NO_MARK));
           dirtySince = this.clock.now();
         } else if (flush.running && core.pendingBytes >= PENDING_BYTES_MAX) await flush.settled();
         else if (!worked) {
@@ -312,19 +356,80 @@ export class StageTask<Core extends StageCore> {
       }
       await flush.settled();
       flush.throwIfFailed();
-      if (core.dirty) await this.flush(core, core.cut(), chain, outputs, inputs);
+      // A mark that was reached must not be passed without being handed on.
+      const mark = core.dueMark ?? NO_MARK;
+      if (outcome === 'stopped' && (core.dirty || mark !== NO_MARK))
+        await this.flush(session, core.cut(mark), inputs, mark);
+      return outcome;
     } finally {
       // Before anything is waited for: a core that failed in the middle of its work must not answer.
-      this.core = undefined;
-      session.ended = true;
-      for (const input of inputs) input.emptied.raise();
+      if (outcome !== 'ended') this.core = undefined;
+      run.ended = true;
       await flush.settled();
-      await Promise.all([...reading, checking, ...inputs.map((input) => input.reader?.close())]);
+      await Promise.all([checking, ...inputs.map((input) => input.stop())]);
     }
   }
 
-  /** Applies what is ready, in slices; false if there was nothing. */
-  private async applyReady(core: Core, inputs: Input[]): Promise<boolean> {
+  private inputHost(core: Core, run: Run): InputHost {
+    return {
+      name: this.options.name,
+      bus: this.bus,
+      clock: this.clock,
+      log: this.log,
+      edgesStream: this.options.edgesStream,
+      isOver: () => run.ended || this.stopRequested,
+      setProblem: (about, problem) => this.setProblem(about, problem),
+      checkEdges: () => this.checkEdges(core),
+      opened: () => {
+        this.state = 'running';
+      },
+      healed: () => {
+        this.healed += 1;
+      },
+      wake: () => this.wake.raise(),
+    };
+  }
+
+  private async recordedMarks({ marks }: StagePlan<Core>, inputs: readonly Input[]): Promise<PlacedMark[]> {
+    if (marks === undefined) return [];
+    const recorded = await marks.recorded(inputs[0]!.position.sequence);
+    return recorded.filter(({ kind, number }) => kind !== 'barrier' || number > this.barrier);
+  }
+
+  /** Where a mark is due: records it behind the last message applied, so nothing is applied meanwhile. */
+  private async recordMark(
+    { plan, core, replayedThrough }: Session<Core>,
+    inputs: readonly Input[],
+    coming: PlacedMark[],
+  ): Promise<void> {
+    const { marks } = plan;
+    const kind = marks?.due;
+    if (marks === undefined || kind === undefined || coming.length > 0) return;
+    if (this.clock.now() < this.markRetryAt) return;
+    const applied = through(inputs, core);
+    // What the outputs have already cannot be marked any more.
+    if (applied < replayedThrough) return;
+    try {
+      const mark = await marks.record(applied, this.barrier);
+      if (mark !== undefined) coming.push(mark);
+      this.setProblem('marks', undefined);
+    } catch (error) {
+      // It may be recorded all the same, and then the stream must not go on beyond it: a new session reads what is so.
+      if (kind === 'end-of-generation') throw error;
+      this.markRetryAt = this.clock.now() + MARK_RETRY_MS;
+      this.setProblem('marks', {
+        code: 'retrying',
+        message: `a snapshot's barrier cannot be recorded (${String(error)}): retrying`,
+      });
+    }
+  }
+
+  /** Applies what is ready, in slices and not beyond message `limit`; false if there was nothing. */
+  private async applyReady(
+    core: Core,
+    inputs: readonly Input[],
+    limit = Number.POSITIVE_INFINITY,
+  ): Promise<boolean> {
     let worked = false;
     let sliceStart = this.clock.now();
     const breathe = async (): Promise<void> => {
@@ -333,21 +438,19 @@ export class StageTask<Core extends StageCore> {
       sliceStart = this.clock.now();
     };
     for (const [at, input] of inputs.entries()) {
-      while (input.taken < input.ready.length && core.wants(at) && core.pendingBytes < PENDING_BYTES_MAX) {
-        const message = input.ready[input.taken++]!;
+      while (core.dueMark === undefined && core.wants(at) && core.pendingBytes < PENDING_BYTES_MAX) {
+        const message = input.next;
+        if (message === undefined || message.sequence > limit) break;
+        input.take();
         if (core.accepts(at, message)) core.apply(at, message);
         else this.passOver(input.log, message.sequence);
         worked = true;
         this.state = 'running';
         await breathe();
       }
-      if (input.taken === input.ready.length && input.taken > 0) {
-        input.ready = [];
-        input.taken = 0;
-        input.emptied.raise();
-      }
+      input.release();
     }
-    while (core.pendingBytes < PENDING_BYTES_MAX && core.advance()) {
+    while (core.dueMark === undefined && core.pendingBytes < PENDING_BYTES_MAX && core.advance()) {
       worked = true;
       await breathe();
     }
@@ -361,32 +464,45 @@ export class StageTask<Core extends StageCore> {
     );
   }
 
-  private async flush(
-    core: Core,
-    cut: Cut,
-    chain: BlockChain,
-    outputs: OutputLog[],
-    inputs: Input[],
-  ): Promise<void> {
-    const position = this.position(cut, inputs);
+  private async flush(session: Session<Core>, cut: Cut, inputs: readonly Input[], mark: Mark): Promise<void> {
+    const { core, chain, outputs } = session;
+    const isBarrier = mark.kind === 'barrier';
+    const position = this.position(cut, inputs, isBarrier ? mark.number : this.barrier);
+    const digest = isBarrier ? core.digest : undefined;
     await this.append(core, cut, outputs);
-    await chain.append(position, cut.increment);
+    if (isBarrier) await chain.appendAtBarrier(position, cut.increment, digest);
+    else await chain.append(position, cut.increment);
+    this.barrier = position.barrier;
+    if (isBarrier) this.storeBarrier(session);
     this.setProblem('session', undefined);
   }
 
   /** As flush, but the state goes to disk whole: the many small blocks have outgrown it. */
-  private async flushWithCopy(
-    core: Core,
-    chain: BlockChain,
-    outputs: OutputLog[],
-    inputs: Input[],
-  ): Promise<void> {
-    const cut = core.cut();
+  private async flushWithCopy(session: Session<Core>, inputs: readonly Input[]): Promise<void> {
+    const { core, chain, outputs } = session;
+    const cut = core.cut(NO_MARK);
     await this.append(core, cut, outputs);
-    await chain.copy(this.position(cut, inputs), core.copy());
+    await chain.copy(this.position(cut, inputs, this.barrier), core.copy());
   }
 
-  private async append(core: Core, cut: Cut, outputs: OutputLog[]): Promise<void> {
+  /** Hands the state at the newest barrier over to be stored. */
+  private storeBarrier(session: Session<Core>): void {
+    const { plan, chain } = session;
+    const state = chain.atBarrier;
+    if (plan.snapshots === undefined || state === undefined) return;
+    plan.snapshots.reached(state, state.digest, {
+      read: (at, block) => chain.blockBytes(at, block),
+      damaged: () => {
+        session.failure ??= new DamagedBlocks(
+          `the state at barrier ${state.barrier} is damaged on disk: it is read again as far as it is whole`,
+        );
+        this.wake.raise();
+      },
+      release: chain.pin(state.chain),
+    });
+  }
+
+  private async append(core: Core, cut: Cut, outputs: readonly OutputLog[]): Promise<void> {
     // All must have ended: one left behind would write on into the next session.
     const results = await Promise.allSettled(
       outputs.map((output, at) => this.appendOne(core, output, at, cut.payloads[at]!)),
@@ -433,118 +549,40 @@ export class StageTask<Core extends StageCore> {
     );
   }
 
-  private position(cut: Cut, inputs: Input[]): BlockPosition {
+  private position(cut: Cut, inputs: readonly Input[], barrier: number): BlockPosition {
     return {
-      inputs: cut.read.map((mark, at) => ({ ...mark, created: inputs[at]!.position.created })),
+      inputs: cut.read.map((read, at) => ({ ...read, created: inputs[at]!.position.created })),
       outputs: cut.ends,
+      barrier,
     };
-  }
-
-  /** Keeps one input's messages coming until the session ends, over any number of readers. */
-  private async readInput(core: Core, input: Input, at: number, session: Session): Promise<void> {
-    let retryMs = RETRY_MS_MIN;
-    while (!session.ended && !this.stopRequested) {
-      try {
-        input.reader = await this.openInput(core, input, at);
-        this.setProblem(input.log.stream, undefined);
-        this.state = 'running';
-        retryMs = RETRY_MS_MIN;
-        while (!session.ended && !this.stopRequested) {
-          const messages = await input.reader.next(WAIT_MS);
-          if (messages.length === 0) continue;
-          input.ready = [...messages];
-          input.taken = 0;
-          const { sequence, time } = messages[messages.length - 1]!;
-          this.wake.raise();
-          await input.emptied.wait(undefined);
-          if (session.ended) break;
-          input.position = { ...input.position, sequence, time };
-        }
-      } catch (error) {
-        if (session.ended || this.stopRequested) break;
-        this.setProblem(input.log.stream, readProblem(input.log.stream, error));
-        await this.pause(retryMs, () => session.ended);
-        retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
-      }
-      await input.reader?.close().catch(() => {});
-      input.reader = undefined;
-    }
-  }
-
-  private async openInput(core: Core, input: Input, at: number): Promise<LogReader> {
-    const { stream } = input.log;
-    if ((await this.bus.describe(stream)) === undefined) {
-      const isDerived = this.options.edgesStream !== undefined;
-      // Between stages this is how every start looks until the writer has made its log.
-      if (isDerived) throw new Error('it is not there (yet): its writer is not running, or it was deleted');
-      throw new LogError(
-        'log-missing',
-        `there is no stream ${stream}: restore it, or remove the graph and create it again`,
-      );
-    }
-    let reader = await this.bus.read(stream, input.position.sequence + 1);
-    try {
-      const created = await this.checkInput(core, input);
-      if (created !== input.position.created) {
-        input.position = { ...input.position, created };
-        // A healed position is behind the reader's: read what is there from its first message.
-        await reader.close();
-        reader = await this.bus.read(stream, input.position.sequence + 1);
-      }
-      await this.checkEdges(core);
-      core.open(at, created);
-      return reader;
-    } catch (error) {
-      await reader.close();
-      throw error;
-    }
-  }
-
-  /**
-   * Checks the position. PARTS and FOREST are functions of EDGES: where such a log is not the one that was
-   * read, but EDGES still is, its frames from the first one on are read again, what the state has of them
-   * dropped, and the running hash compared. EDGES itself never heals silently.
-   */
-  private async checkInput(core: Core, input: Input): Promise<bigint> {
-    const { stream } = input.log;
-    try {
-      return await checkPosition(this.bus, stream, input.position);
-    } catch (error) {
-      const { edgesStream } = this.options;
-      if (!(error instanceof LogError) || error.code === 'log-missing' || edgesStream === undefined)
-        throw error;
-      await checkPosition(this.bus, edgesStream, core.edgesRead ?? LOG_START);
-      const state = await this.bus.describe(stream);
-      if (state === undefined) throw error;
-      this.healed += 1;
-      this.log.warn(
-        { task: this.options.name, stream, code: error.code },
-        `${error.message}; EDGES is unchanged, reading ${stream} again`,
-      );
-      input.position = { sequence: state.first - 1, time: 0n, created: 0n };
-      return state.created;
-    }
   }
 
   /**
    * Finds what no message tells: another EDGES behind the inputs; while nothing is appended, an output that is gone or
    * has another owner.
    */
-  private async watchLogs(core: Core, outputs: readonly OutputLog[], session: Session): Promise<void> {
-    while (!session.ended && !this.stopRequested) {
-      await this.pause(LOGS_CHECK_MS, () => session.ended);
-      if (session.ended) continue;
+  private async watchLogs(core: Core, outputs: readonly OutputLog[], run: Run): Promise<void> {
+    while (!run.ended && !this.stopRequested) {
+      await pause(this.clock, LOGS_CHECK_MS, () => run.ended || this.stopRequested);
+      if (run.ended) continue;
       await this.checkEdges(core);
-      for (const [at, output] of outputs.entries()) {
-        try {
-          await output.check();
-        } catch (error) {
-          // A server that does not answer is the readers' to report.
-          session.failure ??= this.outputFailure(core, at, error);
-        }
-      }
-      if (session.failure !== undefined) this.wake.raise();
+      run.failure ??= await this.checkOutputs(core, outputs);
+      if (run.failure !== undefined) this.wake.raise();
     }
+  }
+
+  /** Why a session must end, as its outputs show it; undefined: it need not. */
+  private async checkOutputs(core: Core, outputs: readonly OutputLog[]): Promise<unknown> {
+    let failure: unknown;
+    for (const [at, output] of outputs.entries()) {
+      try {
+        await output.check();
+      } catch (error) {
+        // A server that does not answer is the readers' to report.
+        failure ??= this.outputFailure(core, at, error);
+      }
+    }
+    return failure;
   }
 
   /** A stage that reads no EDGES still notices when EDGES is not the log that its state was made from. */
@@ -570,28 +608,14 @@ export class StageTask<Core extends StageCore> {
     else if (problem.code === 'retrying') this.log.warn(fields, problem.message);
     else this.log.error(fields, problem.message);
   }
-
-  private async pause(ms: number, ended: () => boolean = () => false): Promise<void> {
-    const until = this.clock.now() + ms;
-    while (!this.stopRequested && !ended() && this.clock.now() < until) {
-      await this.clock.sleep(Math.min(100, until - this.clock.now()));
-    }
-  }
 }
 
-function problemOf(error: unknown): Problem {
-  if (error instanceof LogError) return { code: error.code, message: error.message };
-  return { code: 'failed', message: error instanceof Error ? error.message : String(error) };
+/** The last message of the first input that is applied. */
+function through(inputs: readonly Input[], core: StageCore): number {
+  return core.edgesRead?.sequence ?? inputs[0]?.position.sequence ?? 0;
 }
 
-function readProblem(stream: string, error: unknown): Problem {
-  const problem = problemOf(error);
-  if (problem.code !== 'failed') return problem;
-  return { code: 'retrying', message: `stream ${stream} cannot be read (${problem.message}): retrying` };
-}
-
-interface Session {
-  ended: boolean;
-  /** What ends it. */
-  failure: unknown;
+function reachedMark(marks: readonly PlacedMark[], sequence: number): PlacedMark | undefined {
+  const mark = marks[0];
+  return mark !== undefined && sequence >= mark.sequence ? mark : undefined;
 }

@@ -6,16 +6,22 @@
  * records without a word. After the first failed write the handle is dead, because LevelDB goes on and loses
  * later writes that it acknowledged.
  */
-import { mkdirSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { Level } from 'level';
 import type { Store } from '../stage/ports.ts';
 
+/** Damaged: what the folder holds is no database any more; failed: anything that may pass, as a full disk does. */
+type StoreErrorCode = 'store-locked' | 'store-damaged' | 'store-failed';
+
+/** What LevelDB says of files that are not what it wrote: what is in them, their ends, that one is not there. */
+const DAMAGE = /Corruption|Invalid argument|No such file|not an sstable/;
+
 /** A folder that another process has open, or that cannot be read. The message names the folder. */
 export class StoreError extends Error {
-  readonly code: 'store-locked' | 'store-failed';
+  readonly code: StoreErrorCode;
 
-  constructor(code: 'store-locked' | 'store-failed', message: string, options?: ErrorOptions) {
+  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.name = 'StoreError';
     this.code = code;
@@ -59,7 +65,7 @@ export class LevelStore implements Store {
         );
       }
       throw new StoreError(
-        'store-failed',
+        DAMAGE.test(String(cause ?? error)) ? 'store-damaged' : 'store-failed',
         `the data folder ${folder} cannot be opened: ${String(cause ?? error)}`,
         {
           cause: error,
@@ -68,9 +74,20 @@ export class LevelStore implements Store {
     }
   }
 
+  /** Removes all that a closed folder holds, but for the lock that keeps other processes out of it. */
+  static discard(path: string): void {
+    for (const name of readdirSync(path)) {
+      if (name !== 'LOCK') rmSync(join(path, name), { recursive: true, force: true });
+    }
+  }
+
   async get(key: Uint8Array): Promise<Uint8Array | undefined> {
     this.mustLive();
-    return await this.db.get(key);
+    try {
+      return await this.db.get(key);
+    } catch (error) {
+      throw this.readError(error);
+    }
   }
 
   async *entries(from: Uint8Array, to: Uint8Array): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
@@ -82,6 +99,8 @@ export class LevelStore implements Store {
         if (entries.length === 0) return;
         yield* entries;
       }
+    } catch (error) {
+      throw this.readError(error);
     } finally {
       await iterator.close();
     }
@@ -109,6 +128,14 @@ export class LevelStore implements Store {
   async close(): Promise<void> {
     await this.db.close();
     openFolders.delete(this.folder);
+  }
+
+  private readError(error: unknown): StoreError {
+    return new StoreError(
+      DAMAGE.test(String(error)) ? 'store-damaged' : 'store-failed',
+      `reading from ${this.folder} failed: ${String(error)}`,
+      { cause: error },
+    );
   }
 
   private mustLive(): void {

@@ -1,6 +1,6 @@
 /**
- * The store's in-memory twin, with LevelDB's hazards: a power cut that takes any unsynced writes, a handle
- * that is dead after a failed write. The "disk" outlives the handles opened on it.
+ * The store's in-memory twin, with LevelDB's hazards: a power cut that takes any unsynced writes, also some that lie
+ * before a synced one; a handle that is dead after a failed write. The "disk" outlives the handles opened on it.
  */
 import type { Store } from '../stage/ports.ts';
 
@@ -9,14 +9,29 @@ interface Write {
   readonly deletes: readonly string[];
 }
 
+interface PendingWrite extends Write {
+  /** The number of the write-ahead log that it went to. */
+  readonly log: number;
+  isDurable: boolean;
+}
+
+/** What happens to a write: it fails, or it fails but is there all the same. */
+export type WriteFault = 'none' | 'lost' | 'kept';
+
 export class MemoryDisk {
-  private readonly durable = new Map<string, Uint8Array>();
-  private unsynced: Write[] = [];
+  /** What a process sees: a crash of the process alone loses none of it. */
+  private current = new Map<string, Uint8Array>();
+  /** What no power cut takes. */
+  private durable = new Map<string, Uint8Array>();
+  /** What came after, in order. */
+  private pending: PendingWrite[] = [];
+  private log = 0;
   private open = false;
   /** Called before each write; throwing makes the write fail and the handle dead. */
-  beforeWrite: () => void = () => {};
+  beforeWrite: (write: Write) => void = () => {};
+  /** Asked at each write. */
+  onWrite: () => WriteFault = () => 'none';
 
-  /** What a process sees: a crash of the process alone loses none of it. */
   openStore(): Store {
     if (this.open) throw new Error('the disk is in use by another handle');
     this.open = true;
@@ -30,60 +45,75 @@ export class MemoryDisk {
 
   /** Takes those unsynced writes for which `survives` is false: holes, not only a lost tail. */
   powerCut(survives: (write: number) => boolean): void {
-    const writes = this.unsynced;
-    this.unsynced = [];
-    for (const [number, write] of writes.entries()) if (survives(number)) this.settle(write);
+    let number = 0;
+    for (const write of this.pending) {
+      if (write.isDurable || survives(number++)) apply(this.durable, write);
+    }
+    this.pending = [];
+    this.current = new Map(this.durable);
     this.open = false;
+  }
+
+  /**
+   * A new write-ahead log begins, and the old one is closed without a sync: what is not synced there is not made so by
+   * a sync of later writes, but only when the next log begins.
+   */
+  switchLog(): void {
+    this.log += 1;
+    for (const write of this.pending) if (write.log < this.log - 1) write.isDurable = true;
+    this.settle();
   }
 
   /** All is gone. */
   lose(): void {
+    this.current.clear();
     this.durable.clear();
-    this.unsynced = [];
+    this.pending = [];
     this.open = false;
+  }
+
+  get isEmpty(): boolean {
+    return this.current.size === 0;
   }
 
   /** Flips a bit of the value number `value` in key order. */
   flip(value: number, bit: number): void {
-    this.sync();
-    const keys = [...this.durable.keys()].sort();
+    const keys = [...this.current.keys()].sort();
     const key = keys[value % keys.length];
     if (key === undefined) return;
-    const bytes = this.durable.get(key)!.slice();
+    const bytes = this.current.get(key)!.slice();
     const at = bit % (bytes.length * 8);
     bytes[at >> 3]! ^= 1 << (at & 7);
-    this.durable.set(key, bytes);
+    this.current.set(key, bytes);
+    this.durable = new Map(this.current);
+    this.pending = [];
   }
 
   get(key: string): Uint8Array | undefined {
-    for (let at = this.unsynced.length - 1; at >= 0; at--) {
-      const write = this.unsynced[at]!;
-      if (write.deletes.includes(key)) return undefined;
-      const put = write.puts.findLast(([name]) => name === key);
-      if (put !== undefined) return put[1];
-    }
-    return this.durable.get(key);
+    return this.current.get(key);
   }
 
   range(from: string, to: string): [string, Uint8Array][] {
-    const seen = new Map(this.durable);
-    for (const write of this.unsynced) apply(seen, write);
-    return [...seen].filter(([key]) => key >= from && key < to).sort(([a], [b]) => (a < b ? -1 : 1));
+    return [...this.current].filter(([key]) => key >= from && key < to).sort(([a], [b]) => (a < b ? -1 : 1));
   }
 
   write(write: Write, sync: boolean): void {
-    this.beforeWrite();
-    this.unsynced.push(write);
-    if (sync) this.sync();
+    this.beforeWrite(write);
+    const fault = this.onWrite();
+    if (fault !== 'lost') {
+      apply(this.current, write);
+      this.pending.push({ ...write, log: this.log, isDurable: false });
+    }
+    if (fault !== 'none') throw new Error('the write failed');
+    if (!sync) return;
+    for (const pending of this.pending) if (pending.log === this.log) pending.isDurable = true;
+    this.settle();
   }
 
-  private sync(): void {
-    for (const write of this.unsynced) this.settle(write);
-    this.unsynced = [];
-  }
-
-  private settle(write: Write): void {
-    apply(this.durable, write);
+  private settle(): void {
+    let settled = 0;
+    while (this.pending[settled]?.isDurable) apply(this.durable, this.pending[settled++]!);
+    this.pending.splice(0, settled);
   }
 }
 
@@ -97,12 +127,12 @@ class MemoryStore implements Store {
 
   async get(key: Uint8Array): Promise<Uint8Array | undefined> {
     this.mustLive();
-    return this.disk.get(hex(key));
+    return this.disk.get(textOf(key));
   }
 
   async *entries(from: Uint8Array, to: Uint8Array): AsyncIterable<readonly [Uint8Array, Uint8Array]> {
     this.mustLive();
-    for (const [key, value] of this.disk.range(hex(from), hex(to))) yield [unhex(key), value];
+    for (const [key, value] of this.disk.range(textOf(from), textOf(to))) yield [bytesOf(key), value];
   }
 
   async write(
@@ -113,7 +143,10 @@ class MemoryStore implements Store {
     this.mustLive();
     try {
       this.disk.write(
-        { puts: puts.map(([key, value]) => [hex(key), value.slice()] as const), deletes: deletes.map(hex) },
+        {
+          puts: puts.map(([key, value]) => [textOf(key), value.slice()] as const),
+          deletes: deletes.map(textOf),
+        },
         sync,
       );
     } catch (error) {
@@ -136,10 +169,11 @@ function apply(values: Map<string, Uint8Array>, write: Write): void {
   for (const key of write.deletes) values.delete(key);
 }
 
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('hex');
+/** One character per byte, so that the order is the bytes'. */
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
 }
 
-function unhex(text: string): Uint8Array {
-  return new Uint8Array(Buffer.from(text, 'hex'));
+function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text, 'latin1');
 }

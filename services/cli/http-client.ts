@@ -23,6 +23,14 @@ export class HttpClient {
     return (await this.request('PUT', path, {}, body)) as Answer;
   }
 
+  async post<Answer>(
+    path: string,
+    body: object,
+    query: Record<string, string | number | undefined> = {},
+  ): Promise<Answer> {
+    return (await this.request('POST', path, query, body)) as Answer;
+  }
+
   async delete(path: string): Promise<void> {
     await this.request('DELETE', path, {});
   }

@@ -1,29 +1,27 @@
 /**
- * One running process of Watershed: it runs the tasks of its roles for every graph there is, says how they
- * are, and stops them in order.
- *
- * Until a cluster places tasks by leases, they are placed by flag: which roles, and for workers which
- * partitions. Starting one task twice is no danger: the later one fences the earlier one off.
+ * A process of Watershed: it connects to NATS, joins the cluster, runs the tasks of all graphs that fall to it, says how
+ * they are, and stops them in order.
  */
-import { rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
-import { type GraphConfig, Registry } from '../../libs/bus/registry.ts';
-import type { InstanceReport, TaskReport } from '../../libs/bus/report.ts';
-import type { Clock } from '../../libs/stage/ports.ts';
-import type { StageCore } from '../../libs/stage/stage-core.ts';
-import type { StageHost, StageTask } from '../../libs/stage/stage-task.ts';
+import { connectNats, defaultReplicas, NatsBus } from '../../libs/bus/nats-bus.ts';
+import { NatsChunks } from '../../libs/bus/nats-chunks.ts';
+import { NatsKv } from '../../libs/bus/nats-kv.ts';
+import { Registry } from '../../libs/bus/registry.ts';
+import type { InstanceReport } from '../../libs/bus/report.ts';
+import { type ClusterStatus, Member } from '../../libs/cluster/member.ts';
+import type { Chunks, Clock } from '../../libs/stage/ports.ts';
+import { FileChunks } from '../../libs/store/file-chunks.ts';
 import { LevelStore, StoreError } from '../../libs/store/level-store.ts';
-import { GraphHost } from '../gateway/graph-host.ts';
-import { partitionerTask } from '../partitioner/task.ts';
-import { workerTask } from '../worker/task.ts';
+import type { GraphHost } from '../gateway/graph-host.ts';
 import { CliError, EXIT } from './exit.ts';
+import { HostedGraphs } from './hosted-graphs.ts';
+import { LevelFolders } from './level-folders.ts';
 import { lackOf } from './nats-server.ts';
 import type { Role } from './roles.ts';
 
 const GRAPHS_POLL_MS = 500;
-const REPORT_MS = 2_000;
 /** How often an instance says that it still waits for nats-server. */
 const WAITING_MS = 5_000;
 /** An instance that is just stopping gives its folder free within this; a running one does not. */
@@ -32,16 +30,24 @@ const FOLDER_WAIT_MS = 5_000;
 export const processClock: Clock = {
   now: () => performance.now(),
   sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  after: (ms, then) => {
+    const timer = setTimeout(then, ms);
+    return () => clearTimeout(timer);
+  },
   yield: () => new Promise((resolve) => setImmediate(resolve)),
 };
 
 export interface InstanceOptions {
   readonly name: string;
   readonly roles: readonly Role[];
-  /** The worker's partitions; undefined: all. */
-  readonly partitions: readonly number[] | undefined;
   readonly natsUrl: string;
   readonly dataFolder: string;
+  /** Where the chunks of snapshots are kept: a folder that all instances share; undefined: in NATS. */
+  readonly snapshotFolder: string | undefined;
+  /** Servers that hold a copy of what this process creates in NATS for the cluster. */
+  readonly replicas: number | undefined;
+  /** An instance that says nothing for so long is taken for dead. */
+  readonly leaseMs: number;
   readonly version: string;
   readonly logger: Logger;
   /** Told of each EDGES message of a graph (arrival, ms since 1970) when it shows in this gateway's answers. */
@@ -50,34 +56,69 @@ export interface InstanceOptions {
 
 type Connection = Awaited<ReturnType<typeof connectNats>>;
 
-interface RunningGraph {
-  readonly config: GraphConfig;
-  readonly folder: string;
-  readonly tasks: readonly StageTask<StageCore>[];
-  readonly host: GraphHost | undefined;
-}
-
 export class Instance {
   readonly options: InstanceOptions;
-  readonly connection: Connection;
   readonly bus: NatsBus;
+  readonly kv: NatsKv;
+  readonly chunks: Chunks;
   readonly registry: Registry;
   /** Whether the connection to NATS stands, and since when it is so. */
   nats = { connected: true, since: new Date() };
   /** Whether the list of graphs was read and each one begun. */
   graphsKnown = false;
-  private readonly folderLock: LevelStore;
-  private readonly running = new Map<string, RunningGraph>();
+  /** Copies of what is made in NATS and says nothing else. */
+  readonly replicas: number;
   readonly started = new Date();
-  private stopping = false;
-  private loops: Promise<unknown> = Promise.resolve();
+  private readonly connections: Connections;
+  private readonly folderLock: LevelStore;
+  private readonly member: Member;
+  private readonly graphs: HostedGraphs;
+  private readonly stopping = new AbortController();
+  private loop: Promise<unknown> = Promise.resolve();
 
-  private constructor(options: InstanceOptions, connection: Connection, folderLock: LevelStore) {
+  private constructor(options: InstanceOptions, connections: Connections, folderLock: LevelStore) {
+    const { snapshotFolder } = options;
+    const replicas = options.replicas ?? defaultReplicas(connections.data);
+    this.replicas = replicas;
     this.options = options;
-    this.connection = connection;
+    this.connections = connections;
     this.folderLock = folderLock;
-    this.bus = new NatsBus(connection);
-    this.registry = new Registry(connection);
+    this.bus = new NatsBus(connections.data);
+    this.kv = new NatsKv(connections.control, replicas);
+    this.chunks =
+      snapshotFolder === undefined
+        ? new NatsChunks(connections.data, replicas)
+        : new FileChunks(snapshotFolder);
+    this.registry = new Registry(this.kv);
+    const { logger: log } = options;
+    const { kv, chunks } = this;
+    this.graphs = new HostedGraphs({
+      registry: this.registry,
+      folders: ({ name, id }) =>
+        new LevelFolders(
+          join(options.dataFolder, options.name, `${name}-${id.slice(0, 8)}`),
+          log,
+          this.stopping.signal,
+        ),
+      isGateway: options.roles.includes('gateway'),
+      stage: { bus: this.bus, clock: processClock, log },
+      snapshots: { kv, chunks, clock: processClock, log, instance: options.name },
+      visible: options.visible,
+    });
+    this.member = new Member(
+      {
+        name: options.name,
+        incarnation: randomBytes(8).toString('hex'),
+        roles: options.roles,
+        leaseMs: options.leaseMs,
+        kv: this.kv,
+        clock: processClock,
+        log: options.logger,
+        report: () => this.report(),
+      },
+      () => this.graphs.specs,
+      ({ key }) => this.graphs.specs.find((spec) => spec.key === key)!.run(),
+    );
   }
 
   /**
@@ -88,33 +129,42 @@ export class Instance {
     const { logger } = options;
     const folderLock = await takeFolder(join(options.dataFolder, options.name, 'instance'));
     let instance: Instance | undefined;
+    const opened: Connection[] = [];
     try {
       let saidAt = Number.NEGATIVE_INFINITY;
-      const connection = await connectNats({
-        url: options.natsUrl,
-        name: `watershed ${options.name}`,
-        wait: true,
-        signal,
-        onWaiting: (reason) => {
-          if (performance.now() - saidAt < WAITING_MS) return;
-          saidAt = performance.now();
-          logger.warn({ url: options.natsUrl, reason }, 'waiting for nats-server');
-        },
-        onStatus: (status) => instance?.natsStatus(status.type),
-      });
-      const version = connection.info?.version ?? '';
+      const open = async (name: string): Promise<Connection> => {
+        const connection = await connectNats({
+          url: options.natsUrl,
+          name,
+          wait: true,
+          signal,
+          onWaiting: (reason) => {
+            if (performance.now() - saidAt < WAITING_MS) return;
+            saidAt = performance.now();
+            logger.warn({ url: options.natsUrl, reason }, 'waiting for nats-server');
+          },
+          onStatus: (status) => instance?.natsStatus(status.type),
+        });
+        opened.push(connection);
+        return connection;
+      };
+      // Leases have a connection of their own, so that bulk data does not hold them up.
+      const data = await open(`watershed ${options.name}`);
+      const version = data.info?.version ?? '';
       const lack = lackOf(version);
       if (lack !== undefined) {
-        await connection.close();
         throw new CliError(
           EXIT.failed,
           `the nats-server at ${options.natsUrl} is version ${version}, which ${lack}`,
         );
       }
-      instance = new Instance(options, connection, folderLock);
-      instance.loops = Promise.all([instance.followGraphs(), instance.keepReporting()]);
+      const control = await open(`watershed ${options.name} leases`);
+      instance = new Instance(options, { data, control }, folderLock);
+      instance.member.start();
+      instance.loop = instance.followGraphs();
       return instance;
     } catch (error) {
+      for (const connection of opened) await connection.close();
       await folderLock.close();
       throw error;
     }
@@ -122,21 +172,26 @@ export class Instance {
 
   /** The graphs that this gateway holds, by name. */
   get hosts(): readonly GraphHost[] {
-    return [...this.running.values()].flatMap(({ host }) => (host === undefined ? [] : [host]));
+    return this.graphs.hosts;
   }
 
   host(graph: string): GraphHost | undefined {
-    return this.running.get(graph)?.host;
+    return this.graphs.host(graph);
   }
 
+  /** Who is in the cluster and who runs what, as this process sees it. */
+  get cluster(): ClusterStatus {
+    return this.member.status();
+  }
+
+  /** Hands its tasks over, then stops. */
   async stop(): Promise<void> {
-    this.stopping = true;
-    await this.loops;
-    await Promise.all([...this.running.values()].map((graph) => this.stopGraph(graph)));
-    this.running.clear();
-    // Others see the instance as gone; without NATS they see it grow old.
-    if (this.nats.connected) await this.registry.withdraw(this.options.name).catch(() => {});
-    await this.connection.close();
+    this.stopping.abort();
+    await this.loop;
+    await this.member.stop();
+    await this.graphs.stop();
+    await this.connections.control.close();
+    await this.connections.data.close();
     await this.folderLock.close();
   }
 
@@ -154,108 +209,38 @@ export class Instance {
   }
 
   private async followGraphs(): Promise<void> {
-    while (!this.stopping) {
+    while (!this.stopping.signal.aborted) {
       try {
-        await this.adopt(await this.registry.graphs());
+        await this.graphs.follow();
         this.graphsKnown = true;
       } catch (error) {
-        if (!this.stopping)
+        if (!this.stopping.signal.aborted)
           this.options.logger.warn({ error: String(error) }, 'the list of graphs cannot be read: retrying');
       }
       await this.pause(GRAPHS_POLL_MS);
     }
   }
 
-  /** Starts what is new, stops what is gone or was created anew, and removes its state. */
-  private async adopt(records: readonly { readonly config: GraphConfig }[]): Promise<void> {
-    const configs = new Map(records.map(({ config }) => [config.name, config]));
-    for (const [name, graph] of [...this.running]) {
-      if (configs.get(name)?.id === graph.config.id) continue;
-      // A record lost with its server is no order to delete what was counted.
-      if (!configs.has(name) && !(await this.registry.isRemoved(name))) continue;
-      this.running.delete(name);
-      await this.stopGraph(graph);
-      await rm(graph.folder, { recursive: true, force: true });
-      this.options.logger.info({ graph: name }, 'the graph was removed');
-    }
-    for (const [name, config] of configs) if (!this.running.has(name)) this.startGraph(config);
-  }
-
-  private startGraph(config: GraphConfig): void {
-    const { options } = this;
-    const folder = join(options.dataFolder, options.name, `${config.name}-${config.id.slice(0, 8)}`);
-    const stage: StageHost = {
-      bus: this.bus,
-      openStore: (task) => LevelStore.open(join(folder, task)),
-      clock: processClock,
-      log: options.logger,
-      isCurrent: async () => (await this.registry.graph(config.name))?.config.id === config.id,
-    };
-    const tasks: StageTask<StageCore>[] = [];
-    if (options.roles.includes('partitioner'))
-      tasks.push(partitionerTask(config, stage) as StageTask<StageCore>);
-    if (options.roles.includes('worker')) {
-      for (let partition = 0; partition < config.partitions; partition++) {
-        if (options.partitions !== undefined && !options.partitions.includes(partition)) continue;
-        tasks.push(workerTask(config, partition, stage) as StageTask<StageCore>);
-      }
-    }
-    let host: GraphHost | undefined;
-    if (options.roles.includes('gateway')) {
-      host = new GraphHost({ config, stage, visible: (time) => options.visible(config.name, time) });
-      tasks.push(host.task as StageTask<StageCore>);
-    }
-    for (const task of tasks) task.start();
-    this.running.set(config.name, { config, folder, tasks, host });
-    options.logger.info(
-      { graph: config.name, tasks: tasks.map((task) => task.options.name) },
-      'graph started',
-    );
-  }
-
-  private async stopGraph(graph: RunningGraph): Promise<void> {
-    for (const task of graph.tasks) if (task !== graph.host?.task) await task.stop();
-    await graph.host?.stop();
-  }
-
-  private async keepReporting(): Promise<void> {
-    while (!this.stopping) {
-      if (this.nats.connected) {
-        // A report that cannot be written is late, not lost: the next one says the same.
-        await this.registry.announce(this.options.name, this.report()).catch(() => {});
-      }
-      await this.pause(REPORT_MS);
-    }
-  }
-
   private report(): InstanceReport {
-    const { roles, version } = this.options;
     return {
-      roles: [...roles],
-      version,
+      version: this.options.version,
       pid: process.pid,
       started: this.started.toISOString(),
       reported: new Date().toISOString(),
-      tasks: [...this.running.values()].flatMap(({ config, tasks }) =>
-        tasks.map((task): TaskReport => ({ graph: config.name, ...taskReport(task) })),
-      ),
+      tasks: this.graphs.reports,
     };
   }
 
   private async pause(ms: number): Promise<void> {
     const until = performance.now() + ms;
-    while (!this.stopping && performance.now() < until) await processClock.sleep(50);
+    while (!this.stopping.signal.aborted && performance.now() < until) await processClock.sleep(50);
   }
 }
 
-function taskReport(task: StageTask<StageCore>): Omit<TaskReport, 'graph'> {
-  const { problem } = task;
-  return {
-    task: task.options.name,
-    state: task.state,
-    position: task.core?.edgesRead?.sequence ?? 0,
-    ...(problem === undefined ? {} : { problem: { code: problem.code, message: problem.message } }),
-  };
+interface Connections {
+  readonly data: Connection;
+  /** Of leases and records. */
+  readonly control: Connection;
 }
 
 async function takeFolder(folder: string): Promise<LevelStore> {
@@ -264,8 +249,10 @@ async function takeFolder(folder: string): Promise<LevelStore> {
     try {
       return await LevelStore.open(folder);
     } catch (error) {
-      const isLocked = error instanceof StoreError && error.code === 'store-locked';
-      if (!isLocked || performance.now() > until) throw error;
+      if (!(error instanceof StoreError) || performance.now() > until) throw error;
+      // It is there for its lock; nothing is kept in it.
+      if (error.code === 'store-damaged') LevelStore.discard(folder);
+      else if (error.code !== 'store-locked') throw error;
       await processClock.sleep(200);
     }
   }

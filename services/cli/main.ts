@@ -4,11 +4,16 @@
  */
 import { randomBytes } from 'node:crypto';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
+import type { GraphSettings } from '../../libs/api/graph.ts';
 import { createGraph } from '../../libs/bus/graphs.ts';
-import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
+import { connectNats, defaultReplicas, NatsBus } from '../../libs/bus/nats-bus.ts';
+import { NatsChunks } from '../../libs/bus/nats-chunks.ts';
+import { NatsKv } from '../../libs/bus/nats-kv.ts';
 import { Registry } from '../../libs/bus/registry.ts';
+import { REPLICAS } from '../../libs/dataflow/graph-config.ts';
 import { edgesLog, GRAPH_NAME, PARTITIONS_DEFAULT, PARTITIONS_MAX } from '../../libs/dataflow/names.ts';
 import type { Bus } from '../../libs/stage/ports.ts';
+import { FileChunks } from '../../libs/store/file-chunks.ts';
 import { StoreError } from '../../libs/store/level-store.ts';
 import { demo } from './demo.ts';
 import { CliError, EXIT } from './exit.ts';
@@ -20,8 +25,9 @@ import { NatsServerError } from './nats-server.ts';
 import { printJson, printLine, say } from './output.ts';
 import { publishLines } from './publish.ts';
 import * as queries from './queries.ts';
-import { parseAddress, parsePartitions, parseRoles } from './roles.ts';
+import { parseAddress, parseRoles } from './roles.ts';
 import { serve } from './serve.ts';
+import * as snapshots from './snapshots.ts';
 import { Up } from './up.ts';
 import { programVersion } from './version.ts';
 
@@ -59,6 +65,26 @@ function graphOption(): Option {
     .argParser(graphName);
 }
 
+/** Where the chunks of snapshots are kept; without a folder: in NATS. */
+interface SnapshotStore {
+  readonly folder: string | undefined;
+}
+
+function snapshotStoreOption(): Option {
+  return new Option(
+    '--snapshot-store <store>',
+    'where snapshots are kept: nats, or file:<folder>, which all instances must share',
+  )
+    .env('WATERSHED_SNAPSHOT_STORE')
+    .default({ folder: undefined }, 'nats')
+    .argParser(snapshotStore);
+}
+
+/** Of commands that go past the gateways. */
+function storeOptions(command: Command): Command {
+  return command.addOption(natsOption()).addOption(snapshotStoreOption());
+}
+
 function jsonOption(): Option {
   return new Option('--json', 'print one JSON object');
 }
@@ -77,11 +103,63 @@ function readOptions(command: Command): Command {
     .addOption(jsonOption());
 }
 
+function replicasOption(): Option {
+  return new Option(
+    '--replicas <count>',
+    'NATS servers that hold a copy of each stream: 1, 3 or 5; of a new graph only',
+  ).argParser(replicas);
+}
+
+/** What a graph can be told when it is created and later. */
+function settingsOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '--snapshot-interval <seconds>',
+        'from one snapshot to the next; 0: only when asked for',
+      ).argParser(sequence),
+    )
+    .addOption(new Option('--snapshots-kept <count>', 'besides the named ones; at least 2').argParser(count))
+    .addOption(
+      new Option('--purge-edges', 'remove edges from the stream that the oldest kept snapshot is past'),
+    )
+    .addOption(new Option('--no-purge-edges', 'keep all edges, as by default'));
+}
+
+interface SettingsFlags {
+  readonly partitions?: number;
+  readonly replicas?: number;
+  readonly snapshotInterval?: number;
+  readonly snapshotsKept?: number;
+  readonly purgeEdges?: boolean;
+}
+
+function settingsOf(flags: SettingsFlags): GraphSettings {
+  const { partitions, replicas, snapshotInterval: interval, snapshotsKept: keep, purgeEdges } = flags;
+  const wanted = {
+    ...(interval === undefined ? {} : { interval }),
+    ...(keep === undefined ? {} : { keep }),
+  };
+  return {
+    ...(partitions === undefined ? {} : { partitions }),
+    ...(replicas === undefined ? {} : { replicas }),
+    ...(Object.keys(wanted).length === 0 ? {} : { snapshots: wanted }),
+    ...(purgeEdges === undefined ? {} : { purgeEdges }),
+  };
+}
+
 function partitionsOption(): Option {
   return new Option(
     '--partitions <count>',
     `shares of the work, 1 to ${PARTITIONS_MAX}; of a new graph only`,
   ).argParser(partitionCount);
+}
+
+/** Of a graph that may be there. */
+function rescaleOption(): Option {
+  return new Option('--partitions <count>', `shares of the work, 1 to ${PARTITIONS_MAX}`).argParser(
+    partitionCount,
+  );
 }
 
 program
@@ -142,11 +220,6 @@ program
   .command('serve')
   .description('run one instance')
   .requiredOption('--roles <list>', 'partitioner, worker, gateway, separated by commas')
-  .addOption(
-    new Option('--partitions <list>', "the worker's partitions, such as 0,2; all if absent").argParser(
-      parsePartitions,
-    ),
-  )
   .addOption(natsOption())
   .addOption(
     new Option('--data <folder>', 'state is kept in <folder>/<name>')
@@ -158,6 +231,21 @@ program
   )
   .addOption(
     new Option('--http <address>', 'where a gateway answers').env('WATERSHED_HTTP').default('127.0.0.1:8080'),
+  )
+  .addOption(snapshotStoreOption())
+  .addOption(
+    new Option(
+      '--replicas <count>',
+      'NATS servers that hold a copy of what is kept there: 1, 3 or 5; 3 in a cluster of servers if absent, else 1',
+    )
+      .env('WATERSHED_REPLICAS')
+      .argParser(replicas),
+  )
+  .addOption(
+    new Option('--lease <seconds>', 'an instance that says nothing for so long is taken for dead')
+      .env('WATERSHED_LEASE')
+      .default(6)
+      .argParser(count),
   )
   .addOption(
     new Option(
@@ -178,31 +266,35 @@ program
     'after',
     examples(
       'watershed serve --roles partitioner,worker,gateway',
-      'watershed serve --roles worker --partitions 0,2',
+      'watershed serve --roles worker --name worker-2 --nats nats://a:4222,nats://b:4222,nats://c:4222 --replicas 3',
     ),
   )
   .action(
     async (flags: {
       roles: string;
-      partitions?: number[];
       nats: string;
       data: string;
+      snapshotStore: SnapshotStore;
+      replicas?: number;
+      lease: number;
       name?: string;
       http: string;
       ingestMaxLag: number;
       logLevel: string;
     }) => {
       const roles = parseRoles(flags.roles);
-      const name = flags.name ?? [roles.join('-'), ...(flags.partitions ?? [])].join('-');
+      const name = flags.name ?? roles.join('-');
       if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) {
         throw new CliError(EXIT.usage, `--name: "${name}" is not 1 to 64 letters, digits, - and _`);
       }
       const options = {
         name,
         roles,
-        partitions: flags.partitions,
         natsUrl: flags.nats,
         dataFolder: flags.data,
+        snapshotFolder: flags.snapshotStore.folder,
+        replicas: flags.replicas,
+        leaseMs: flags.lease * 1000,
         http: parseAddress(flags.http),
         maxLagBytes: flags.ingestMaxLag * 1024 * 1024,
         logLevel: flags.logLevel,
@@ -211,21 +303,60 @@ program
     },
   );
 
-const graph = program.command('graph').description('create, list, show and remove graphs');
-graph
-  .command('create')
-  .argument('<name>', 'the graph', graphName)
-  .description('create a graph; one that is there stays as it is')
-  .addOption(partitionsOption())
+const graph = program.command('graph').description('create, change, list, show, rebuild and remove graphs');
+settingsOptions(graph.command('create').argument('<name>', 'the graph', graphName))
+  .description('create a graph; of one that is there, change what is named')
+  .addOption(rescaleOption())
+  .addOption(replicasOption())
   .addOption(urlOption())
   .addOption(jsonOption())
   .addHelpText(
     'after',
     examples('watershed graph create social', 'watershed graph create social --partitions 8'),
   )
-  .action((name: string, flags: Flags & { partitions?: number }) =>
-    queries.graphCreate(new HttpClient(flags.url), name, flags.partitions, flags.json === true),
+  .action((name: string, flags: Flags & SettingsFlags) =>
+    queries.graphCreate(new HttpClient(flags.url), name, settingsOf(flags), flags.json === true),
   );
+settingsOptions(graph.command('set').argument('<name>', 'the graph', graphName))
+  .description('change a graph while it runs: what is not named stays')
+  .addOption(rescaleOption())
+  .addOption(urlOption())
+  .addOption(jsonOption())
+  .addHelpText(
+    'after',
+    examples(
+      'watershed graph set social --partitions 8',
+      'watershed graph set social --snapshot-interval 300',
+    ),
+  )
+  .action((name: string, flags: Flags & SettingsFlags) =>
+    queries.graphSet(new HttpClient(flags.url), name, settingsOf(flags), flags.json === true),
+  );
+graph
+  .command('rebuild')
+  .argument('<name>', 'the graph', graphName)
+  .description('make the state of a graph anew from its edges: from its newest snapshot on, by default')
+  .addOption(
+    new Option('--snapshot <snapshot>', 'from this one on, by number or name').argParser(snapshotName),
+  )
+  .addOption(new Option('--from-start', 'from the first edge on').conflicts('snapshot'))
+  .addOption(urlOption())
+  .addOption(jsonOption())
+  .addHelpText(
+    'after',
+    examples('watershed graph rebuild social', 'watershed graph rebuild social --from-start'),
+  )
+  .action(async (name: string, flags: Flags & { snapshot?: string; fromStart?: boolean }) => {
+    const client = new HttpClient(flags.url);
+    const { snapshot, fromStart } = flags;
+    const request =
+      snapshot === undefined
+        ? fromStart === true
+          ? { from: 'start' as const }
+          : {}
+        : { from: 'snapshot' as const, snapshot: await snapshots.numberOf(client, name, snapshot) };
+    await queries.graphRebuild(client, name, request, flags.json === true);
+  });
 graph
   .command('list')
   .description('list all graphs')
@@ -252,6 +383,111 @@ graph
   .addHelpText('after', examples('watershed graph remove social'))
   .action((name: string, flags: Flags) =>
     queries.graphRemove(new HttpClient(flags.url), name, flags.json === true),
+  );
+
+const snapshot = program
+  .command('snapshot')
+  .description('take, list, check, carry away and restore snapshots of a graph');
+snapshot
+  .command('create')
+  .description('take a snapshot, and wait until it is there')
+  .addOption(graphOption())
+  .addOption(
+    new Option('--name <name>', 'keep it until it is given up by "snapshot remove"').argParser(snapshotName),
+  )
+  .addOption(new Option('--timeout <seconds>', 'of the wait, 1 to 60; 30 if absent').argParser(count))
+  .addOption(urlOption())
+  .addOption(jsonOption())
+  .addHelpText(
+    'after',
+    examples('watershed snapshot create', 'watershed snapshot create --name before-migration'),
+  )
+  .action((flags: Flags & { name?: string }) =>
+    snapshots.create(new HttpClient(flags.url), flags.graph, flags.name, flags.timeout, flags.json === true),
+  );
+snapshot
+  .command('list')
+  .description('list the snapshots of a graph, newest first')
+  .addOption(graphOption())
+  .addOption(urlOption())
+  .addOption(jsonOption())
+  .addHelpText('after', examples('watershed snapshot list --graph social'))
+  .action((flags: Flags) => snapshots.list(new HttpClient(flags.url), flags.graph, flags.json === true));
+snapshot
+  .command('show')
+  .argument('<snapshot>', 'its number or name', snapshotName)
+  .description('show a snapshot')
+  .addOption(graphOption())
+  .addOption(urlOption())
+  .addOption(jsonOption())
+  .addHelpText('after', examples('watershed snapshot show 12', 'watershed snapshot show before-migration'))
+  .action((which: string, flags: Flags) =>
+    snapshots.show(new HttpClient(flags.url), flags.graph, which, flags.json === true),
+  );
+snapshot
+  .command('remove')
+  .argument('<snapshot>', 'its number or name', snapshotName)
+  .description('give a named snapshot up: it goes when it is not among the newest any more')
+  .addOption(graphOption())
+  .addOption(urlOption())
+  .addOption(jsonOption())
+  .addHelpText('after', examples('watershed snapshot remove before-migration'))
+  .action((which: string, flags: Flags) =>
+    snapshots.giveUp(new HttpClient(flags.url), flags.graph, which, flags.json === true),
+  );
+storeOptions(snapshot.command('verify').argument('<snapshot>', 'its number or name, or all', snapshotName))
+  .description('read every chunk of a snapshot back; exits 1 if one is damaged')
+  .addOption(graphOption())
+  .addOption(jsonOption())
+  .addHelpText(
+    'after',
+    examples(
+      'watershed snapshot verify all',
+      'watershed snapshot verify 12 --snapshot-store file:/mnt/snapshots',
+    ),
+  )
+  .action(async (which: string, flags: StoreFlags) => {
+    const isWhole = await withStores(flags, 1, (stores) =>
+      snapshots.verify(stores, flags.graph, which, flags.json === true),
+    );
+    if (!isWhole) process.exitCode = EXIT.failed;
+  });
+storeOptions(snapshot.command('export').argument('<snapshot>', 'its number or name', snapshotName))
+  .argument('<folder>', 'where to; empty, or made if need be')
+  .description('copy a snapshot into a folder that can be carried anywhere')
+  .addOption(graphOption())
+  .addOption(jsonOption())
+  .addHelpText('after', examples('watershed snapshot export before-migration ./archive'))
+  .action((which: string, folder: string, flags: StoreFlags) =>
+    withStores(flags, 1, (stores) =>
+      snapshots.exportTo(stores, flags.graph, which, folder, flags.json === true),
+    ),
+  );
+storeOptions(snapshot.command('import').argument('<folder>', 'an exported snapshot'))
+  .description('make a new graph that goes on from an exported snapshot')
+  .requiredOption('--graph <name>', 'the new graph', graphName)
+  .addOption(partitionsOption())
+  .addOption(replicasOption())
+  .addOption(jsonOption())
+  .addHelpText('after', examples('watershed snapshot import ./archive --graph social-2'))
+  .action(async (folder: string, flags: StoreFlags & SettingsFlags) => {
+    const archive = await snapshots.readArchiveIn(folder);
+    await withStores(flags, flags.replicas ?? archive.graph.replicas, (stores) =>
+      snapshots.importFrom(stores, folder, archive, flags.graph, flags, flags.json === true),
+    );
+  });
+storeOptions(snapshot.command('restore').argument('<snapshot>', 'its number or name', snapshotName))
+  .description('make a new graph that goes on from a snapshot of another one')
+  .addOption(graphOption())
+  .requiredOption('--as <name>', 'the new graph', graphName)
+  .addOption(partitionsOption())
+  .addOption(replicasOption())
+  .addOption(jsonOption())
+  .addHelpText('after', examples('watershed snapshot restore 12 --graph social --as social-2'))
+  .action((which: string, flags: StoreFlags & SettingsFlags & { as: string }) =>
+    withStores(flags, 1, (stores) =>
+      snapshots.restore(stores, flags.graph, which, flags.as, flags, flags.json === true),
+    ),
   );
 
 loadOptions(program.command('load <files...>'))
@@ -328,7 +564,7 @@ readOptions(program.command('top'))
 
 program
   .command('status')
-  .description('all graphs, instances and their tasks')
+  .description('all graphs with their newest snapshots, all instances, and who runs which task')
   .addOption(urlOption())
   .addOption(jsonOption())
   .addHelpText('after', examples('watershed status'))
@@ -351,10 +587,46 @@ program
     }
   });
 
-/** Connects to NATS, creates the graph if need be, and does the work. */
+/** Creates the graph if need be, and does the work. */
 async function withGraph<T>(
   flags: Flags & { partitions?: number },
   work: (bus: Bus) => Promise<T>,
+): Promise<T> {
+  return await withNats(flags, async (connection) => {
+    const bus = new NatsBus(connection);
+    const replicas = defaultReplicas(connection);
+    const made = await createGraph(bus, new Registry(new NatsKv(connection, replicas)), flags.graph, {
+      partitions: flags.partitions ?? PARTITIONS_DEFAULT,
+      replicas,
+    });
+    if (made.created) say(`created graph ${flags.graph} with ${made.config.partitions} partitions`);
+    return await work(bus);
+  });
+}
+
+type StoreFlags = Flags & { readonly snapshotStore: SnapshotStore };
+
+/** `replicas` of what is made in NATS if it is not there. */
+async function withStores<T>(
+  flags: StoreFlags,
+  replicas: number,
+  work: (stores: snapshots.SnapshotStores) => Promise<T>,
+): Promise<T> {
+  const { folder } = flags.snapshotStore;
+  return await withNats(flags, async (connection) => {
+    const kv = new NatsKv(connection, replicas);
+    return await work({
+      bus: new NatsBus(connection),
+      kv,
+      registry: new Registry(kv),
+      chunks: folder === undefined ? new NatsChunks(connection, replicas) : new FileChunks(folder),
+    });
+  });
+}
+
+async function withNats<T>(
+  flags: Flags,
+  work: (connection: Awaited<ReturnType<typeof connectNats>>) => Promise<T>,
 ): Promise<T> {
   const connection = await connectNats({ url: flags.nats, name: 'watershed cli', wait: false }).catch(
     (error: unknown) => {
@@ -367,15 +639,7 @@ async function withGraph<T>(
     },
   );
   try {
-    const bus = new NatsBus(connection);
-    const made = await createGraph(
-      bus,
-      new Registry(connection),
-      flags.graph,
-      flags.partitions ?? PARTITIONS_DEFAULT,
-    );
-    if (made.created) say(`created graph ${flags.graph} with ${made.config.partitions} partitions`);
-    return await work(bus);
+    return await work(connection);
   } finally {
     await connection.close();
   }
@@ -392,6 +656,25 @@ function graphName(text: string): string {
     );
   }
   return text;
+}
+
+function snapshotName(text: string): string {
+  if (!GRAPH_NAME.test(text)) {
+    throw new InvalidArgumentError(`"${text}" is neither a number nor a name: 1 to 63 of a-z, 0-9 and -.`);
+  }
+  return text;
+}
+
+function snapshotStore(text: string): SnapshotStore {
+  if (text === 'nats') return { folder: undefined };
+  if (text.startsWith('file:') && text.length > 5) return { folder: text.slice(5) };
+  throw new InvalidArgumentError(`"${text}" is neither nats nor file:<folder>.`);
+}
+
+function replicas(text: string): number {
+  const value = count(text);
+  if (!REPLICAS.includes(value)) throw new InvalidArgumentError(`It is one of ${REPLICAS.join(', ')}.`);
+  return value;
 }
 
 function sequence(text: string): number {

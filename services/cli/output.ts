@@ -21,6 +21,14 @@ export function showNumber(value: number): string {
   return value.toLocaleString('en-US');
 }
 
+const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+export function showBytes(bytes: number): string {
+  const unit = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  const value = bytes / 1024 ** unit;
+  return `${showNumber(unit === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1)))} ${UNITS[unit]}`;
+}
+
 /** Columns of text, as wide as they need; the first on the left, numbers on the right. */
 export function printTable(head: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
   const cells = [

@@ -1,11 +1,13 @@
 /** The commands that ask a gateway: graph, component, connected, top, status. */
-import type { Cluster } from '../../libs/api/cluster.ts';
+import type { Cluster, ClusterTask } from '../../libs/api/cluster.ts';
 import type { ComponentsPage, MembersPage } from '../../libs/api/component.ts';
 import type { AsOf } from '../../libs/api/fields.ts';
-import type { Graph, GraphList, GraphStatus } from '../../libs/api/graph.ts';
+import type { Graph, GraphList, GraphSettings, GraphStatus } from '../../libs/api/graph.ts';
+import type { RebuildRequest, Snapshot, SnapshotList } from '../../libs/api/snapshot.ts';
 import type { Connection, Vertex } from '../../libs/api/vertex.ts';
+import { CliError, EXIT } from './exit.ts';
 import type { HttpClient } from './http-client.ts';
-import { printJson, printLine, printTable, showId, showNumber } from './output.ts';
+import { printJson, printLine, printTable, showBytes, showId, showNumber } from './output.ts';
 
 export interface ReadOptions {
   readonly graph: string;
@@ -18,12 +20,34 @@ export interface ReadOptions {
 export async function graphCreate(
   client: HttpClient,
   name: string,
-  partitions: number | undefined,
+  settings: GraphSettings,
   json: boolean,
 ): Promise<void> {
-  const graph = await client.put<Graph>(`/v1/graphs/${name}`, partitions === undefined ? {} : { partitions });
+  printConfig(await client.put<Graph>(`/v1/graphs/${name}`, settings), json);
+}
+
+/** As graphCreate, of a graph that is there. */
+export async function graphSet(
+  client: HttpClient,
+  name: string,
+  settings: GraphSettings,
+  json: boolean,
+): Promise<void> {
+  const { graphs } = await client.get<GraphList>('/v1/graphs');
+  if (!graphs.some((graph) => graph.name === name))
+    throw new CliError(EXIT.notFound, `there is no graph ${name}: "watershed graph create" makes one`);
+  await graphCreate(client, name, settings, json);
+}
+
+export async function graphRebuild(
+  client: HttpClient,
+  name: string,
+  request: RebuildRequest,
+  json: boolean,
+): Promise<void> {
+  const graph = await client.post<Graph>(`/v1/graphs/${name}/rebuild`, request);
   if (json) printJson(graph);
-  else printLine(`graph ${graph.name}: ${graph.partitions} partitions, since ${graph.created}`);
+  else printLine(`graph ${graph.name} is being rebuilt: generation ${graph.generation}`);
 }
 
 export async function graphList(client: HttpClient, json: boolean): Promise<void> {
@@ -31,8 +55,14 @@ export async function graphList(client: HttpClient, json: boolean): Promise<void
   if (json) printJson(list);
   else {
     printTable(
-      ['graph', 'partitions', 'created'],
-      list.graphs.map(({ name, partitions, created }) => [name, partitions, created]),
+      ['graph', 'partitions', 'generation', 'replicas', 'created'],
+      list.graphs.map(({ name, partitions, generation, replicas, created }) => [
+        name,
+        partitions,
+        generation,
+        replicas,
+        created,
+      ]),
     );
   }
 }
@@ -135,41 +165,121 @@ export async function top(client: HttpClient, limit: number, options: ReadOption
 
 export async function status(client: HttpClient, json: boolean): Promise<void> {
   const { graphs } = await client.get<GraphList>('/v1/graphs');
-  const states: GraphStatus[] = [];
-  for (const { name } of graphs) states.push(await client.get<GraphStatus>(`/v1/graphs/${name}`));
-  const cluster = await client.get<Cluster>('/v1/cluster');
+  const states: { config: Graph; answer: GraphStatus | string; snapshot: Snapshot | undefined }[] = [];
+  for (const config of graphs) {
+    const path = `/v1/graphs/${config.name}`;
+    const { snapshots } = await client.get<SnapshotList>(`${path}/snapshots`);
+    states.push({
+      config,
+      answer: await client.get<GraphStatus>(path).catch(whyUnavailable),
+      snapshot: snapshots.find(({ verified }) => verified),
+    });
+  }
+  const { instances, tasks } = await client.get<Cluster>('/v1/cluster');
   if (json) {
-    printJson({ graphs: states, instances: cluster.instances });
+    printJson({
+      graphs: states.map(({ config, answer, snapshot }) => ({
+        ...(typeof answer === 'string' ? { config, unavailable: answer } : answer),
+        ...(snapshot && { snapshot }),
+      })),
+      instances,
+      tasks,
+    });
     return;
   }
-  for (const graph of states) {
-    printGraph(graph);
+  for (const { config, answer, snapshot } of states) {
+    if (typeof answer === 'string') {
+      printLine(`graph ${config.name}: ${config.partitions} partitions, since ${config.created}`);
+      printLine(`  ! ${answer}`);
+    } else {
+      printGraph(answer);
+      printNewest(snapshot, answer);
+    }
     printLine();
   }
   printTable(
-    ['instance', 'task', 'state', 'position'],
-    cluster.instances.flatMap(({ name, tasks, reported }) =>
-      tasks.map(({ task, state, position }) => [name, task, isSilent(reported) ? 'silent' : state, position]),
-    ),
+    ['instance', 'state', 'roles', 'version', 'process'],
+    instances.map(({ name, live, leaving, roles, version = '', pid }) => [
+      name,
+      live ? (leaving ? 'leaving' : 'live') : 'dead',
+      roles.join(','),
+      version,
+      String(pid ?? ''),
+    ]),
   );
-  for (const { name, reported } of cluster.instances) {
-    if (isSilent(reported))
-      printLine(`! ${name} has not reported since ${reported}: it was killed, or cannot reach NATS`);
+  printLine();
+  printTable(
+    ['task', 'owner', 'state', 'position', 'behind'],
+    tasks.map(({ task, owner, state, position, lag }) => [
+      task,
+      owner ?? '-',
+      state ?? '-',
+      position ?? '-',
+      lag ?? '-',
+    ]),
+  );
+  for (const { name, live, reported } of instances) {
+    if (live) continue;
+    const since = reported === undefined ? '' : ` since ${reported}`;
+    printLine(`! ${name} has not reported${since}: it was killed, or cannot reach NATS`);
   }
-  for (const { name, tasks } of cluster.instances) {
-    for (const { task, problem } of tasks) {
-      if (problem !== undefined) printLine(`! ${name}, ${task}: ${problem.message} (${problem.code})`);
+  for (const task of tasks)
+    if (troubleOf(task) !== undefined) printLine(`! ${task.task}: ${troubleOf(task)}`);
+  // What is no task of the cluster: the views that each gateway has.
+  const shown = new Set(tasks.map(({ owner, problem }) => `${owner} ${problem?.message}`));
+  for (const { name, tasks: reports } of instances) {
+    for (const { task, problem } of reports) {
+      if (problem !== undefined && !shown.has(`${name} ${problem.message}`))
+        printLine(`! ${name}, ${task}: ${problem.message} (${problem.code})`);
     }
   }
 }
 
-/** Instances report every two seconds. */
-function isSilent(reported: string): boolean {
-  return Date.now() - Date.parse(reported) > 10_000;
+/** A graph that cannot be asked now must not hide all others. */
+function whyUnavailable(error: unknown): string {
+  if (error instanceof CliError && error.status === EXIT.unavailable) return error.message;
+  throw error;
 }
 
-function printGraph({ config, totals, lag, partitions, problem, asOf }: GraphStatus): void {
-  printLine(`graph ${config.name}: ${config.partitions} partitions, since ${config.created}`);
+function troubleOf({ owner, parked, attempts, problem }: ClusterTask): string | undefined {
+  if (problem !== undefined) return `${problem.message} (${problem.code}), on ${owner}`;
+  if (parked) return `parked: its owners died ${attempts} times without progress; it is tried seldom`;
+  return owner === null ? 'nobody has taken it' : undefined;
+}
+
+function printNewest(snapshot: Snapshot | undefined, { totals, lag }: GraphStatus): void {
+  if (snapshot === undefined) {
+    printLine('  no snapshot yet');
+    return;
+  }
+  const { name, sequence, time, bytes } = snapshot;
+  const behind = Math.max(0, (lag?.last ?? totals.sequence) - sequence);
+  printLine(
+    `  newest snapshot ${snapshot.snapshot}${name === undefined ? '' : ` "${name}"`} at message ${sequence}` +
+      `${time === null ? '' : `, ${time}`}: ${behind === 0 ? 'nothing came after it' : `${showNumber(behind)} messages came after it`}, ${showBytes(bytes)}`,
+  );
+}
+
+function printConfig(graph: Graph, json: boolean): void {
+  if (json) {
+    printJson(graph);
+    return;
+  }
+  const { name, partitions, replicas, snapshots, purgeEdges, created } = graph;
+  const { interval, keep } = snapshots;
+  printLine(`graph ${name}: ${partitions} partitions, since ${created}`);
+  printLine(
+    `  snapshots ${interval === 0 ? 'when asked for' : `every ${interval} s`}, ${keep} are kept; ${replicas} ` +
+      `${replicas === 1 ? 'replica' : 'replicas'}; edges ${purgeEdges ? 'are purged behind snapshots' : 'are never purged'}`,
+  );
+}
+
+function printGraph({ config, totals, lag, generation, partitions, problem, asOf }: GraphStatus): void {
+  printLine(
+    `graph ${config.name}: ${config.partitions} partitions, generation ${generation}, since ${config.created}`,
+  );
+  if (generation !== config.generation || partitions.length !== config.partitions)
+    printLine(`  on the way to ${config.partitions} partitions from ${partitions.length}`);
   printLine(`  ${showNumber(totals.vertices)} vertices in ${showNumber(totals.components)} components`);
   printLine(`  ${showNumber(totals.edges)} edges, ${showNumber(totals.rejected)} rejected`);
   printLine(`  as of message ${totals.sequence}${asOf.time === null ? '' : `, ${asOf.time}`}`);

@@ -13,16 +13,6 @@ export function parseRoles(text: string): Role[] {
   return [...new Set(roles)] as Role[];
 }
 
-export function parsePartitions(text: string): number[] {
-  const partitions = text.split(',').map((part) => Number(part.trim()));
-  for (const partition of partitions) {
-    if (!Number.isInteger(partition) || partition < 0 || partition > 63) {
-      throw new CliError(EXIT.usage, `--partitions: "${text}" is not a list of numbers 0 to 63, such as 0,2`);
-    }
-  }
-  return [...new Set(partitions)];
-}
-
 /** `host:port` or a port alone. */
 export function parseAddress(text: string): { host: string; port: number } {
   const match = /^(?:(.+):)?(\d{1,5})$/.exec(text);

@@ -12,9 +12,11 @@ import { programVersion } from './version.ts';
 export interface ServeOptions {
   readonly name: string;
   readonly roles: readonly Role[];
-  readonly partitions: readonly number[] | undefined;
   readonly natsUrl: string;
   readonly dataFolder: string;
+  readonly snapshotFolder: string | undefined;
+  readonly replicas: number | undefined;
+  readonly leaseMs: number;
   readonly http: { readonly host: string; readonly port: number };
   readonly maxLagBytes: number;
   readonly logLevel: string;
@@ -31,9 +33,11 @@ export async function serve(options: ServeOptions, untilStopped: Promise<void>):
     {
       name: options.name,
       roles: options.roles,
-      partitions: options.partitions,
       natsUrl: options.natsUrl,
       dataFolder: options.dataFolder,
+      snapshotFolder: options.snapshotFolder,
+      replicas: options.replicas,
+      leaseMs: options.leaseMs,
       version,
       logger,
       visible: (graph, time) => metrics.visible(graph, time),
@@ -66,7 +70,9 @@ export async function serve(options: ServeOptions, untilStopped: Promise<void>):
       limits: { ...LIMITS_DEFAULT, ingestMaxLagBytes: options.maxLagBytes },
       instance: { name: options.name, version, started: instance.started },
       nats: () => instance.nats,
-      clusterReport: () => instance.registry.instances(),
+      cluster: () => instance.cluster,
+      kv: instance.kv,
+      replicas: instance.replicas,
       metrics,
     });
     try {

@@ -7,7 +7,8 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createGraph } from '../../libs/bus/graphs.ts';
-import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
+import { connectNats, defaultReplicas, NatsBus } from '../../libs/bus/nats-bus.ts';
+import { NatsKv } from '../../libs/bus/nats-kv.ts';
 import { Registry } from '../../libs/bus/registry.ts';
 import { CliError, EXIT } from './exit.ts';
 import { ensureNatsServer, isTaken, type NatsServer, startNatsServer } from './nats-server.ts';
@@ -32,8 +33,6 @@ export interface UpOptions {
 export interface UpPlan {
   readonly name: string;
   readonly roles: readonly Role[];
-  /** Worker `share.index` of `share.count` takes every count-th partition. */
-  readonly share?: { readonly index: number; readonly count: number };
 }
 
 /** Which instances to run on so many cores: the gateway apart, so that answers do not wait for work. */
@@ -41,14 +40,9 @@ function planInstances(cores: number): UpPlan[] {
   if (cores <= 1) return [{ name: 'all', roles: ['partitioner', 'worker', 'gateway'] }];
   const gateway: UpPlan = { name: 'gateway', roles: ['gateway'] };
   if (cores === 2) return [{ name: 'pipeline', roles: ['partitioner', 'worker'] }, gateway];
-  const count = cores - 2;
   const workers = Array.from(
-    { length: count },
-    (_, index): UpPlan => ({
-      name: `worker-${index}`,
-      roles: ['worker'],
-      share: { index, count },
-    }),
+    { length: cores - 2 },
+    (_, index): UpPlan => ({ name: `worker-${index}`, roles: ['worker'] }),
   );
   return [{ name: 'partitioner', roles: ['partitioner'] }, ...workers, gateway];
 }
@@ -110,7 +104,10 @@ export class Up {
   async createGraph(graph: { readonly name: string; readonly partitions: number }): Promise<void> {
     const connection = await connectNats({ url: this.natsUrl, name: 'watershed up', wait: false });
     try {
-      await createGraph(new NatsBus(connection), new Registry(connection), graph.name, graph.partitions);
+      const { name, partitions } = graph;
+      const replicas = defaultReplicas(connection);
+      const registry = new Registry(new NatsKv(connection, replicas));
+      await createGraph(new NatsBus(connection), registry, name, { partitions, replicas });
     } finally {
       await connection.close();
     }
@@ -145,11 +142,6 @@ export class Up {
     const args = ['serve', '--roles', plan.roles.join(','), '--name', plan.name];
     args.push('--nats', this.natsUrl, '--data', dataFolder);
     if (plan.roles.includes('gateway')) args.push('--http', `${http.host}:${http.port}`);
-    if (plan.share !== undefined) {
-      const { index, count } = plan.share;
-      const partitions = Array.from({ length: 64 }, (_, p) => p).filter((p) => p % count === index);
-      args.push('--partitions', partitions.join(','));
-    }
     // In a group of their own, so that Ctrl-C reaches this process alone and it can stop them in order; the
     // channel tells them when this process is gone.
     const child = spawn(process.execPath, [fileURLToPath(new URL('./main.js', import.meta.url)), ...args], {

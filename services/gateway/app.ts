@@ -24,7 +24,9 @@ import { edgesRoutes } from './routes/edges.ts';
 import { exportRoutes } from './routes/export.ts';
 import { graphRoutes } from './routes/graphs.ts';
 import { operationRoutes } from './routes/operations.ts';
+import { snapshotRoutes } from './routes/snapshots.ts';
 import { vertexRoutes } from './routes/vertices.ts';
+import { Snapshots } from './snapshots.ts';
 
 /** For the whole of a request to arrive; the largest body needs some time. */
 const REQUEST_TIMEOUT_MS = 120_000;
@@ -84,6 +86,7 @@ export async function buildApp(deps: GatewayDeps): Promise<App> {
   vertexRoutes(app, context);
   componentRoutes(app, context);
   exportRoutes(app, context);
+  snapshotRoutes(app, context);
   operationRoutes(app, context);
   answerOtherMethods();
   return app;
@@ -92,13 +95,15 @@ export async function buildApp(deps: GatewayDeps): Promise<App> {
 function routeContext(deps: GatewayDeps): RouteContext {
   const directory = new GraphDirectory(deps);
   const ends = new EdgesEnds(deps.bus, deps.clock);
+  const snapshots = new Snapshots(deps);
   return {
     deps,
     directory,
     ends,
     reader: new Reader(deps, directory),
     ingest: new Ingest(deps, directory, ends),
+    snapshots,
     readiness: new Readiness(deps, directory, ends),
-    graphMetrics: new GraphMetrics(deps, directory, ends),
+    graphMetrics: new GraphMetrics(deps, directory, ends, snapshots),
   };
 }

@@ -5,7 +5,7 @@
  * itself it must not forget in that moment: after a graph was removed, or created anew, the view that still stands
  * under its name is of another graph.
  */
-import type { GraphConfig } from '../../libs/bus/registry.ts';
+import type { GraphConfig } from '../../libs/dataflow/graph-config.ts';
 import type { Clock } from '../../libs/stage/ports.ts';
 import type { GatewayDeps, HostedGraph } from './ports.ts';
 import { RequestProblem, shown } from './problems.ts';

@@ -5,11 +5,14 @@
  */
 import { Counter, Gauge } from 'prom-client';
 import { readFrameHeader } from '../../libs/dataflow/frame.ts';
+import { newestGeneration } from '../../libs/dataflow/graph-config.ts';
 import { partsLog } from '../../libs/dataflow/names.ts';
 import { wholeMessagesBelow } from '../../libs/dataflow/position.ts';
+import type { Manifest } from '../../libs/snapshot/records.ts';
 import type { EdgesEnds } from './edges-ends.ts';
 import type { GraphDirectory } from './graph-directory.ts';
 import type { GatewayDeps, HostedGraph } from './ports.ts';
+import type { Snapshots } from './snapshots.ts';
 import type { View } from './view.ts';
 
 interface StagePosition {
@@ -25,23 +28,30 @@ interface Sample {
   readonly positions: readonly StagePosition[];
   /** Undefined: NATS cannot be asked. */
   readonly edgesLast: number | undefined;
+  /** The newest verified one; undefined: there is none, or NATS cannot be asked. */
+  readonly snapshot: Manifest | undefined;
 }
 
 export class GraphMetrics {
   private readonly deps: GatewayDeps;
   private readonly directory: GraphDirectory;
   private readonly ends: EdgesEnds;
+  private readonly snapshots: Snapshots;
   private readonly edges: Counter<'graph'>;
   private readonly rejected: Counter<'graph'>;
   private readonly vertices: Gauge<'graph'>;
   private readonly components: Gauge<'graph'>;
   private readonly position: Gauge<'graph' | 'stage' | 'partition'>;
   private readonly lag: Gauge<'graph' | 'stage' | 'partition'>;
+  private readonly snapshotSequence: Gauge<'graph'>;
+  private readonly snapshotBytes: Gauge<'graph'>;
+  private readonly instances: Gauge;
 
-  constructor(deps: GatewayDeps, directory: GraphDirectory, ends: EdgesEnds) {
+  constructor(deps: GatewayDeps, directory: GraphDirectory, ends: EdgesEnds, snapshots: Snapshots) {
     this.deps = deps;
     this.directory = directory;
     this.ends = ends;
+    this.snapshots = snapshots;
     const registers = [deps.metrics.registry];
     const ofGraph = { labelNames: ['graph'] as const, registers };
     const ofStage = { labelNames: ['graph', 'stage', 'partition'] as const, registers };
@@ -67,6 +77,21 @@ export class GraphMetrics {
       help: 'Messages of EDGES behind the position of the stage.',
       ...ofStage,
     });
+    this.snapshotSequence = new Gauge({
+      name: 'watershed_snapshot_sequence',
+      help: 'The last EDGES message that the newest verified snapshot holds.',
+      ...ofGraph,
+    });
+    this.snapshotBytes = new Gauge({
+      name: 'watershed_snapshot_bytes',
+      help: 'Size of the newest verified snapshot.',
+      ...ofGraph,
+    });
+    this.instances = new Gauge({
+      name: 'watershed_cluster_instances',
+      help: 'Instances that are alive, as this gateway sees them.',
+      registers,
+    });
   }
 
   /** All metrics as text. */
@@ -79,14 +104,17 @@ export class GraphMetrics {
       this.components,
       this.position,
       this.lag,
+      this.snapshotSequence,
+      this.snapshotBytes,
     ]) {
       metric.reset();
     }
     for (const sample of samples) this.set(sample);
+    this.instances.set(this.deps.cluster().instances.filter(({ live }) => live).length);
     return await this.deps.metrics.registry.metrics();
   }
 
-  private set({ graph, view, positions, edgesLast }: Sample): void {
+  private set({ graph, view, positions, edgesLast, snapshot }: Sample): void {
     if (view !== undefined) {
       const { forest, messages } = view;
       this.edges.inc({ graph }, messages.totals.edges);
@@ -99,19 +127,27 @@ export class GraphMetrics {
       if (edgesLast !== undefined)
         this.lag.set({ graph, stage, partition }, Math.max(0, edgesLast - position));
     }
+    if (snapshot !== undefined) {
+      this.snapshotSequence.set({ graph }, snapshot.sequence);
+      this.snapshotBytes.set({ graph }, snapshot.bytes);
+    }
   }
 
   private async sample({ config, view }: HostedGraph): Promise<Sample> {
-    const { name: graph, generation, partitions } = config;
+    const { name: graph } = config;
+    const { generation, partitions } = newestGeneration(config);
     const positions: StagePosition[] = [];
     let edgesLast: number | undefined;
+    let snapshot: Manifest | undefined;
     if (this.deps.nats().connected) {
       const indexes = Array.from({ length: partitions }, (_, partition) => partition);
-      const [end, ...parts] = await Promise.all([
+      const [end, newest, ...parts] = await Promise.all([
         this.ends.of(graph).catch(() => undefined),
+        this.snapshots.newest(config).catch(() => undefined),
         ...indexes.map((partition) => this.partsPosition(partsLog(graph, generation, partition).stream)),
       ]);
       edgesLast = end?.last;
+      snapshot = newest;
       for (const [partition, position] of parts.entries()) {
         if (position !== undefined)
           positions.push({ stage: 'partitioner', partition: String(partition), position });
@@ -123,7 +159,7 @@ export class GraphMetrics {
       }
       positions.push({ stage: 'view', partition: '', position: view.sequence });
     }
-    return { graph, view, positions, edgesLast };
+    return { graph, view, positions, edgesLast, snapshot };
   }
 
   /** What the last frame of a partition says; undefined: there is none, or it cannot be read now. */

@@ -2,9 +2,10 @@
  * What the HTTP interface needs of the process that it runs in. Tests give in-memory ones.
  */
 import type { GraphRecords } from '../../libs/bus/graphs.ts';
-import type { GraphConfig, GraphRecord } from '../../libs/bus/registry.ts';
-import type { InstanceReport } from '../../libs/bus/report.ts';
-import type { Bus, Clock } from '../../libs/stage/ports.ts';
+import type { GraphRecord } from '../../libs/bus/registry.ts';
+import type { ClusterStatus } from '../../libs/cluster/member.ts';
+import type { GraphConfig } from '../../libs/dataflow/graph-config.ts';
+import type { Bus, Clock, Kv } from '../../libs/stage/ports.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { View } from './view.ts';
 
@@ -65,9 +66,11 @@ export interface GatewayDeps {
   readonly limits: Limits;
   readonly instance: InstanceInfo;
   readonly nats: () => NatsStatus;
-  /** What each instance says of itself; `Registry.instances` gives it. */
-  readonly clusterReport: () => Promise<
-    readonly { readonly name: string; readonly report: InstanceReport }[]
-  >;
+  /** Who is in the cluster, and who runs what. */
+  readonly cluster: () => ClusterStatus;
+  /** The records of snapshots are in it. */
+  readonly kv: Kv;
+  /** Of graphs that say nothing else. */
+  readonly replicas: number;
   readonly metrics: GatewayMetrics;
 }

@@ -6,9 +6,18 @@
  * edge stream: the same for any number of partitions.
  */
 import { type ByteReader, ByteWriter } from '../../libs/dataflow/bytes.ts';
-import { CHANNEL_START, type ChannelEnd, ChannelReader } from '../../libs/dataflow/channel.ts';
+import { type ChannelEnd, ChannelReader, channelStart } from '../../libs/dataflow/channel.ts';
+import { RunningHash } from '../../libs/dataflow/checksum.ts';
 import { VIEW_VERSION, WORKER_VERSION } from '../../libs/dataflow/core-versions.ts';
-import { FrameColumns, type FrameHeader, frameTest, readFrameHeader } from '../../libs/dataflow/frame.ts';
+import {
+  compareMarks,
+  FrameColumns,
+  type FrameHeader,
+  frameTest,
+  type Mark,
+  readFrameHeader,
+} from '../../libs/dataflow/frame.ts';
+import type { Generation } from '../../libs/dataflow/generation.ts';
 import { MessageLog } from '../../libs/dataflow/message-log.ts';
 import { comparePositions, type MessageIdentity, wholeMessagesBelow } from '../../libs/dataflow/position.ts';
 import { NONE } from '../../libs/graph/columns.ts';
@@ -28,8 +37,14 @@ const LINK_BYTES = 12;
 
 export interface ViewOptions {
   readonly graphId: string;
-  readonly generation: number;
-  readonly partitions: number;
+  /** The generation that the graph's state began with: a view goes on from one generation to the next, not beyond it. */
+  readonly origin: number;
+}
+
+/** A mark that the channels carry, and the message through which the view is at it. */
+interface ComingMark {
+  readonly mark: Mark;
+  readonly sequence: number;
 }
 
 /** Told what becomes visible; for waiting readers and for measuring. */
@@ -64,36 +79,75 @@ export class View implements StageCore {
   /** S: all edges of messages 1..S are in the forest, and none after. */
   sequence = 0;
 
+  /** The layout whose channels are read; undefined until it has begun. */
+  generation: Generation | undefined;
+  /** Whether the generation's channels are read to their end. */
+  ended = false;
+  dueMark: Mark | undefined;
+
+  private readonly graphId: string;
   private readonly observer: ViewObserver;
-  private readonly channels: Channel[];
+  private channels: Channel[] = [];
+  /** Marks that were read and not reached yet, lowest first. */
+  private comingMarks: ComingMark[] = [];
+  /** The newest barrier that the state has had. */
+  private barrier = 0;
+  private readonly rowsHash = new RunningHash();
+  private readonly linksHash = new RunningHash();
   /** Messages of channel 0 beyond S. */
   private readonly comingMessages: { sequence: number; time: number; edges: number; rejected: number }[] = [];
   private edgesIdentity: MessageIdentity | undefined;
   private recorded = { rows: 0, links: 0, messages: 0, sequence: 0 };
 
   constructor(options: ViewOptions, observer: ViewObserver) {
-    const { graphId, generation, partitions } = options;
+    const { graphId, origin } = options;
+    this.graphId = graphId;
     this.isFrame = frameTest(graphId);
-    this.identity = `view ${VIEW_VERSION} of ${graphId} generation ${generation} (${partitions} partitions)`;
+    this.identity = `view ${VIEW_VERSION} of ${graphId} since generation ${origin}`;
     this.observer = observer;
+  }
+
+  /** Goes on with the channels of a generation, from its start. */
+  begin(generation: Generation): void {
+    const { graphId } = this;
+    const { partitions, after } = generation;
+    const start = channelStart(after);
+    this.generation = generation;
+    this.ended = false;
+    this.comingMarks = [];
     this.channels = Array.from({ length: partitions }, (_, partition) => ({
-      reader: new ChannelReader({
-        graphId,
-        generation,
-        coreVersion: WORKER_VERSION,
-        stage: 'forest',
-        partition,
-        partitions,
-      }),
+      reader: new ChannelReader(
+        {
+          graphId,
+          generation: generation.generation,
+          coreVersion: WORKER_VERSION,
+          stage: 'forest',
+          partition,
+          partitions,
+        },
+        start,
+      ),
       columns: new FrameColumns(),
       rows: new Uint32Array(0),
       queue: [],
       current: undefined,
       at: 0,
-      watermark: CHANNEL_START.through,
+      watermark: start.through,
       last: { sequence: 0, time: 0n },
-      end: CHANNEL_START,
+      end: start,
     }));
+  }
+
+  /** EDGES is another log from here on, with the same sequences. */
+  leaveEdges(): void {
+    if (this.edgesIdentity !== undefined) this.edgesIdentity = { ...this.edgesIdentity, created: 0n };
+  }
+
+  /** Equal in all views of a graph at the same S, whatever the layout: over rows, links and totals. */
+  get digest(): string {
+    const { edges, rejected } = this.messages.totals;
+    const words = [this.rowsHash.lanes, this.linksHash.lanes].flatMap(({ a, b }) => [a, b]);
+    return [...words.map((word) => word.toString(16).padStart(8, '0')), edges, rejected].join('-');
   }
 
   get edgesRead(): MessageIdentity | undefined {
@@ -117,9 +171,10 @@ export class View implements StageCore {
       const length = payload.varint();
       const start = payload.skip(length);
       const end = start + length;
-      forest.vertices.findOrAdd(payload.view, start, end, hashId(payload.view, start, end));
+      const hash = hashId(payload.view, start, end);
+      forest.vertices.findOrAdd(payload.view, start, end, hash);
       sequence += payload.varint();
-      forest.arrive(sequence, payload.varint());
+      this.arrive(hash, sequence, payload.varint());
     }
     sequence = 0;
     for (let left = payload.varint(); left > 0; left--) {
@@ -128,7 +183,7 @@ export class View implements StageCore {
       sequence += payload.varint();
       const index = payload.varint();
       const time = payload.varint();
-      forest.join(source, target, sequence, index, time === 0 ? Number.NaN : unzigzag(time - 1));
+      this.join(source, target, sequence, index, time === 0 ? Number.NaN : unzigzag(time - 1));
     }
     messages.read(payload);
     this.sequence = payload.varint();
@@ -138,6 +193,11 @@ export class View implements StageCore {
       const [sequence, time, edges, rejected] = Array.from({ length: 4 }, () => payload.varint());
       this.comingMessages.push({ sequence: sequence!, time: time!, edges: edges!, rejected: rejected! });
     }
+    const generation = payload.varint();
+    const partitions = payload.varint();
+    const after = payload.varint();
+    if (generation !== this.generation?.generation) this.begin({ generation, partitions, after });
+    this.ended = payload.u8() === 1;
     for (const channel of this.channels) {
       channel.end = {
         through: { sequence: payload.varint(), index: payload.varint() },
@@ -158,7 +218,9 @@ export class View implements StageCore {
     throw new Error('a view has no output');
   }
 
-  resume(_ends: unknown, _logEnds: unknown, read: readonly ReadMark[] | undefined): void {
+  resume(_ends: unknown, _logEnds: unknown, read: readonly ReadMark[] | undefined, barrier: number): void {
+    this.barrier = barrier;
+    this.dueMark = undefined;
     for (const [at, channel] of this.channels.entries()) {
       channel.reader.resume(channel.end);
       channel.watermark = channel.end.through;
@@ -185,12 +247,18 @@ export class View implements StageCore {
   apply(input: number, message: LogMessage): void {
     const channel = this.channels[input]!;
     channel.queue.push(message);
-    const { through } = readFrameHeader(message.payload);
+    const { through, mark } = readFrameHeader(message.payload);
     if (comparePositions(through, channel.watermark) > 0) channel.watermark = through;
+    if (mark.kind !== 'none') this.noticeMark(mark, wholeMessagesBelow(through));
   }
 
   advance(): boolean {
-    const limit = Math.min(...this.channels.map((channel) => wholeMessagesBelow(channel.watermark)));
+    const coming = this.comingMarks[0];
+    // Not beyond a mark before it was handed on.
+    const limit = Math.min(
+      coming?.sequence ?? Number.POSITIVE_INFINITY,
+      ...this.channels.map((channel) => wholeMessagesBelow(channel.watermark)),
+    );
     let applied = 0;
     let atHand = 0;
     for (;;) {
@@ -206,6 +274,7 @@ export class View implements StageCore {
     const nextSequence = next === undefined ? Number.POSITIVE_INFINITY : next.columns.sequence[next.at]!;
     const reached = Math.min(limit, nextSequence - 1);
     if (reached > this.sequence) this.reach(reached);
+    if (coming !== undefined && this.sequence >= coming.sequence) this.dueMark = coming.mark;
     return reached < limit;
   }
 
@@ -222,8 +291,9 @@ export class View implements StageCore {
     );
   }
 
-  cut(): Cut {
+  cut(mark: Mark): Cut {
     const { rows, links, messages } = this.recorded;
+    if (mark.kind !== 'none') this.pass(mark);
     const increment = this.encode(
       rows,
       this.forest.rows,
@@ -254,6 +324,36 @@ export class View implements StageCore {
       yield this.encode(0, 0, 0, 0, message, Math.min(messages, message + messagesAtOnce));
     }
     yield this.encode(0, 0, 0, 0, 0, 0);
+  }
+
+  private noticeMark(mark: Mark, sequence: number): void {
+    const isOver = mark.kind === 'barrier' ? mark.number <= this.barrier : this.ended;
+    if (isOver || sequence < this.sequence) return;
+    if (
+      this.comingMarks.some((coming) => coming.mark.kind === mark.kind && coming.mark.number === mark.number)
+    )
+      return;
+    this.comingMarks.push({ mark, sequence });
+    this.comingMarks.sort((a, b) => a.sequence - b.sequence || compareMarks(a.mark, b.mark));
+  }
+
+  private pass(mark: Mark): void {
+    if (mark.kind === 'barrier') this.barrier = mark.number;
+    else this.ended = true;
+    this.comingMarks.shift();
+    this.dueMark = undefined;
+  }
+
+  private arrive(hash: number, sequence: number, index: number): void {
+    this.forest.arrive(sequence, index);
+    this.rowsHash.add(hash);
+    this.rowsHash.add(sequence ^ Math.imul(index + 1, 0x9e3779b1));
+  }
+
+  private join(source: number, target: number, sequence: number, index: number, time: number): void {
+    if (!this.forest.join(source, target, sequence, index, time)) return;
+    this.linksHash.add(source ^ Math.imul(target + 1, 0x85ebca6b));
+    this.linksHash.add(sequence ^ Math.imul(index + 1, 0x9e3779b1));
   }
 
   /** The channel whose next edge comes first in the stream; undefined: no channel has one at hand. */
@@ -323,13 +423,13 @@ export class View implements StageCore {
     const sequence = columns.sequence[at]!;
     const index = columns.index[at]!;
     const smaller = this.row(channel, at * 2);
-    if (smaller === forest.rows) forest.arrive(sequence, index);
+    if (smaller === forest.rows) this.arrive(columns.idHash[at * 2]!, sequence, index);
     const larger = this.row(channel, at * 2 + 1);
-    if (larger === forest.rows) forest.arrive(sequence, index);
+    if (larger === forest.rows) this.arrive(columns.idHash[at * 2 + 1]!, sequence, index);
     channel.at += 1;
     if (smaller === larger) return;
     const swapped = columns.swapped[at] === 1;
-    forest.join(swapped ? larger : smaller, swapped ? smaller : larger, sequence, index, columns.time[at]!);
+    this.join(swapped ? larger : smaller, swapped ? smaller : larger, sequence, index, columns.time[at]!);
   }
 
   private row(channel: Channel, id: number): number {
@@ -402,6 +502,12 @@ export class View implements StageCore {
       writer.varint(message.edges);
       writer.varint(message.rejected);
     }
+    const { generation } = this;
+    if (generation === undefined) throw new Error('a view without a generation has no state');
+    writer.varint(generation.generation);
+    writer.varint(generation.partitions);
+    writer.varint(generation.after);
+    writer.u8(this.ended ? 1 : 0);
     for (const { end } of this.channels) {
       writer.varint(end.through.sequence);
       writer.varint(end.through.index);

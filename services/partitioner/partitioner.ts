@@ -5,13 +5,21 @@
  * the EDGES messages in order, so a replay writes the same bytes.
  */
 import { type ByteReader, ByteWriter } from '../../libs/dataflow/bytes.ts';
-import { CHANNEL_START, type ChannelEnd, ChannelWriter, emptyContext } from '../../libs/dataflow/channel.ts';
+import { type ChannelEnd, ChannelWriter, channelStart, emptyContext } from '../../libs/dataflow/channel.ts';
 import { PARTITIONER_VERSION } from '../../libs/dataflow/core-versions.ts';
 import { EdgeColumns, type IdColumn } from '../../libs/dataflow/edge-columns.ts';
 import { LogError } from '../../libs/dataflow/errors.ts';
-import { type Counters, frameTest, NO_COUNTERS, readFrameHeader } from '../../libs/dataflow/frame.ts';
+import {
+  type Counters,
+  frameTest,
+  type Mark,
+  NO_COUNTERS,
+  readFrameHeader,
+} from '../../libs/dataflow/frame.ts';
+import type { Generation } from '../../libs/dataflow/generation.ts';
 import { decodePayload } from '../../libs/dataflow/payload.ts';
 import { behindMessage, type MessageIdentity } from '../../libs/dataflow/position.ts';
+import { Producers } from '../../libs/dataflow/producers.ts';
 import { rejectRemovals } from '../../libs/dataflow/removals.ts';
 import { hashId, viewOf } from '../../libs/graph/id-hash.ts';
 import { FNV_OFFSET, fnv1a, hashPartition } from '../../libs/partitioning/hash.ts';
@@ -19,19 +27,22 @@ import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { Cut, OutputEnd, ReadMark, StageCore } from '../../libs/stage/stage-core.ts';
 import { isReject, RejectLog } from './reject-log.ts';
 
-export interface PartitionerOptions {
+const NEW = { kind: 'new' } as const;
+
+export interface PartitionerOptions extends Generation {
   readonly graphId: string;
-  readonly generation: number;
-  readonly partitions: number;
 }
 
 export class Partitioner implements StageCore {
   readonly identity: string;
+  readonly generation: number;
   private readonly isFrame: (payload: Uint8Array) => boolean;
   private readonly partitions: number;
+  private readonly start: ChannelEnd;
   private readonly context = emptyContext();
   private readonly channels: ChannelWriter[];
   private readonly rejects = new RejectLog();
+  private readonly producers = new Producers();
   private readonly columns = new EdgeColumns();
   /** The columns' id bytes, to read words of ids. */
   private sourceView = viewOf(new Uint8Array(0));
@@ -46,8 +57,10 @@ export class Partitioner implements StageCore {
   dirty = false;
 
   constructor(options: PartitionerOptions) {
-    const { graphId, generation, partitions } = options;
+    const { graphId, generation, partitions, after } = options;
     this.partitions = partitions;
+    this.generation = generation;
+    this.start = channelStart(after);
     this.isFrame = frameTest(graphId);
     this.identity = `partitioner ${PARTITIONER_VERSION} of ${graphId} generation ${generation} (${partitions} partitions)`;
     this.channels = Array.from(
@@ -68,6 +81,7 @@ export class Partitioner implements StageCore {
     const [messages, edges, rejected, bytes, time] = Array.from({ length: 5 }, () => payload.varint());
     this.counters = { messages: messages!, edges: edges!, rejected: rejected!, bytes: bytes! };
     this.time = time!;
+    this.producers.read(payload);
   }
 
   bindsState(output: number): boolean {
@@ -76,7 +90,7 @@ export class Partitioner implements StageCore {
 
   readEnd(output: number, last: Uint8Array | undefined): OutputEnd {
     if (output === this.partitions) return { end: RejectLog.readEnd(last), term: 0 };
-    if (last === undefined) return { end: CHANNEL_START, term: 0 };
+    if (last === undefined) return { end: this.start, term: 0 };
     const { through, count, hash, term, graphId } = readFrameHeader(last);
     if (!this.identity.includes(graphId)) {
       throw new LogError(
@@ -90,12 +104,17 @@ export class Partitioner implements StageCore {
   resume(
     ends: readonly ChannelEnd[] | undefined,
     logEnds: readonly ChannelEnd[],
-    read: readonly ReadMark[] | undefined,
+    read: readonly MessageIdentity[] | undefined,
   ): void {
     for (const [at, channel] of this.channels.entries())
-      channel.resume(ends?.[at] ?? CHANNEL_START, logEnds[at]!);
-    this.rejects.resume(ends?.[this.partitions] ?? CHANNEL_START, logEnds[this.partitions]!);
-    this.last = read?.[0] ?? this.last;
+      channel.resume(ends?.[at] ?? this.start, logEnds[at]!);
+    this.rejects.resume(ends?.[this.partitions] ?? this.start, logEnds[this.partitions]!);
+    const last = read?.[0];
+    if (last !== undefined && last.sequence > 0) {
+      this.last = last;
+      // The state is of this message, whether EDGES is ever opened or not: a generation may end at once.
+      this.context.edges = last;
+    }
     this.dirty = false;
     this.context.counters = this.counters;
   }
@@ -126,22 +145,11 @@ export class Partitioner implements StageCore {
   }
 
   apply(_input: number, message: LogMessage): void {
-    const { columns } = this;
-    const { sequence } = message;
-    const undecodable = decodePayload(message.payload, message.contentType, columns);
-    if (undecodable !== undefined) this.rejects.add(sequence, 1, [{ index: undefined, reason: undecodable }]);
-    else {
-      rejectRemovals(columns);
-      this.sourceView = viewOf(columns.source.bytes);
-      this.targetView = viewOf(columns.target.bytes);
-      for (let index = 0; index < columns.count; index++) {
-        if (columns.rejected[index] === 0) this.place(sequence, index);
-      }
-      if (columns.rejectedCount > 0) this.rejects.add(sequence, columns.rejectedCount, columns.reasons);
-    }
-    const rejected = undecodable !== undefined ? 1 : columns.rejectedCount;
-    const edges = undecodable !== undefined ? 0 : columns.count - rejected;
-    this.finishMessage(message, edges, rejected);
+    const { sequence, producer } = message;
+    const taken = producer === undefined ? NEW : this.producers.take(sequence, producer);
+    if (taken.kind === 'new') this.decode(message);
+    else if (taken.kind === 'duplicate') this.finishMessage(message, 0, 0);
+    else this.rejectWhole(message, taken.reason);
   }
 
   advance(): boolean {
@@ -149,31 +157,71 @@ export class Partitioner implements StageCore {
   }
 
   get pendingBytes(): number {
-    let bytes = this.rejects.pendingBytes;
+    let bytes = this.rejects.pendingBytes + this.producers.pendingBytes;
     for (const channel of this.channels) bytes += channel.pendingBytes;
     return bytes;
   }
 
-  cut(): Cut {
+  /** Marks come from the records, not with the input. */
+  get dueMark(): undefined {
+    return undefined;
+  }
+
+  cut(mark: Mark): Cut {
     const watermark = behindMessage(this.last.sequence);
-    const payloads: (readonly Uint8Array[])[] = this.channels.map((channel) => channel.cut(watermark));
+    const payloads: (readonly Uint8Array[])[] = this.channels.map((channel) => channel.cut(watermark, mark));
     payloads.push(this.rejects.cut());
     this.dirty = false;
-    const [increment] = this.copy();
+    const increment = this.countersWriter();
+    this.producers.writeIncrement(increment);
     return {
       payloads,
       ends: [...this.channels.map((channel) => channel.end), this.rejects.end],
       read: [this.last],
-      increment: increment!,
+      increment: increment.written(),
     };
   }
 
-  /** The counters are all there is, so an increment is a whole copy. */
   copy(): [Uint8Array] {
+    const writer = this.countersWriter();
+    this.producers.writeAll(writer);
+    return [writer.written()];
+  }
+
+  /** The outputs' ends where the generation begins. */
+  get starts(): readonly ChannelEnd[] {
+    return Array.from({ length: this.partitions + 1 }, () => this.start);
+  }
+
+  private countersWriter(): ByteWriter {
     const writer = new ByteWriter();
     const { messages, edges, rejected, bytes } = this.counters;
     for (const value of [messages, edges, rejected, bytes, this.time]) writer.varint(value);
-    return [writer.copy()];
+    return writer;
+  }
+
+  private decode(message: LogMessage): void {
+    const { columns } = this;
+    const { sequence } = message;
+    const undecodable = decodePayload(message.payload, message.contentType, columns);
+    if (undecodable !== undefined) {
+      this.rejectWhole(message, undecodable);
+      return;
+    }
+    rejectRemovals(columns);
+    this.sourceView = viewOf(columns.source.bytes);
+    this.targetView = viewOf(columns.target.bytes);
+    for (let index = 0; index < columns.count; index++) {
+      if (columns.rejected[index] === 0) this.place(sequence, index);
+    }
+    const { rejectedCount } = columns;
+    if (rejectedCount > 0) this.rejects.add(sequence, rejectedCount, columns.reasons);
+    this.finishMessage(message, columns.count - rejectedCount, rejectedCount);
+  }
+
+  private rejectWhole(message: LogMessage, reason: string): void {
+    this.rejects.add(message.sequence, 1, [{ index: undefined, reason }]);
+    this.finishMessage(message, 0, 1);
   }
 
   private place(sequence: number, index: number): void {

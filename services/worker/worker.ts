@@ -8,15 +8,23 @@
  */
 import { type ByteReader, ByteWriter } from '../../libs/dataflow/bytes.ts';
 import {
-  CHANNEL_START,
   type ChannelEnd,
   ChannelReader,
   ChannelWriter,
+  channelStart,
   emptyContext,
 } from '../../libs/dataflow/channel.ts';
 import { PARTITIONER_VERSION, WORKER_VERSION } from '../../libs/dataflow/core-versions.ts';
 import { LogError } from '../../libs/dataflow/errors.ts';
-import { type ChannelIdentity, FrameColumns, frameTest, readFrameHeader } from '../../libs/dataflow/frame.ts';
+import {
+  type ChannelIdentity,
+  FrameColumns,
+  type FrameHeader,
+  frameTest,
+  type Mark,
+  readFrameHeader,
+} from '../../libs/dataflow/frame.ts';
+import type { Generation } from '../../libs/dataflow/generation.ts';
 import { comparePositions, type MessageIdentity } from '../../libs/dataflow/position.ts';
 import { Uint32Column } from '../../libs/graph/columns.ts';
 import { DisjointSets } from '../../libs/graph/disjoint-sets.ts';
@@ -29,11 +37,9 @@ import type { Cut, OutputEnd, ReadMark, StageCore } from '../../libs/stage/stage
 const IDS_AT_ONCE = 256;
 const COPY_PIECE_BYTES = 256 * 1024;
 
-export interface WorkerOptions {
+export interface WorkerOptions extends Generation {
   readonly graphId: string;
-  readonly generation: number;
   readonly partition: number;
-  readonly partitions: number;
 }
 
 export class Worker implements StageCore {
@@ -41,6 +47,7 @@ export class Worker implements StageCore {
   private readonly isFrame: (payload: Uint8Array) => boolean;
   private readonly partition: number;
   private readonly graphId: string;
+  private readonly start: ChannelEnd;
   private readonly context = emptyContext();
   private readonly reader: ChannelReader;
   private readonly writer: ChannelWriter;
@@ -58,9 +65,13 @@ export class Worker implements StageCore {
   private recordedVertices = 0;
   private recordedForest = 0;
   private newBytes = 0;
+  dueMark: Mark | undefined;
+  /** The newest barrier that the state has had. */
+  private barrier = 0;
 
   constructor(options: WorkerOptions) {
-    const { graphId, generation, partition, partitions } = options;
+    const { graphId, generation, partition, partitions, after } = options;
+    this.start = channelStart(after);
     this.partition = partition;
     this.graphId = graphId;
     this.isFrame = frameTest(graphId);
@@ -71,7 +82,10 @@ export class Worker implements StageCore {
       partition,
       partitions,
     };
-    this.reader = new ChannelReader({ ...identity, stage: 'parts', coreVersion: PARTITIONER_VERSION });
+    this.reader = new ChannelReader(
+      { ...identity, stage: 'parts', coreVersion: PARTITIONER_VERSION },
+      this.start,
+    );
     this.writer = new ChannelWriter(
       { ...identity, stage: 'forest', coreVersion: WORKER_VERSION },
       this.context,
@@ -119,7 +133,7 @@ export class Worker implements StageCore {
   }
 
   readEnd(_output: number, last: Uint8Array | undefined): OutputEnd {
-    if (last === undefined) return { end: CHANNEL_START, term: 0 };
+    if (last === undefined) return { end: this.start, term: 0 };
     const { through, count, hash, term, graphId } = readFrameHeader(last);
     if (graphId !== this.graphId) {
       throw new LogError(
@@ -134,9 +148,12 @@ export class Worker implements StageCore {
     ends: readonly ChannelEnd[] | undefined,
     logEnds: readonly ChannelEnd[],
     read: readonly ReadMark[] | undefined,
+    barrier: number,
   ): void {
-    this.writer.resume(ends?.[0] ?? CHANNEL_START, logEnds[0]!);
+    this.writer.resume(ends?.[0] ?? this.start, logEnds[0]!);
     this.last = read?.[0] ?? this.last;
+    this.barrier = barrier;
+    this.dueMark = undefined;
     this.dirty = false;
   }
 
@@ -178,6 +195,7 @@ export class Worker implements StageCore {
         });
       }
     }
+    this.noticeMark(header);
     this.last = { sequence: message.sequence, time: message.time };
     this.dirty = true;
   }
@@ -190,8 +208,10 @@ export class Worker implements StageCore {
     return this.writer.pendingBytes + this.newBytes;
   }
 
-  cut(): Cut {
-    const payloads = [this.writer.cut(this.reader.end.through)];
+  cut(mark: Mark): Cut {
+    const payloads = [this.writer.cut(this.reader.end.through, mark)];
+    if (mark.kind === 'barrier') this.barrier = mark.number;
+    this.dueMark = undefined;
     const increment = this.encode(
       this.recordedVertices,
       this.vertices.count,
@@ -216,6 +236,13 @@ export class Worker implements StageCore {
       yield this.encode(0, 0, at, Math.min(this.recordedForest, at + step));
     }
     yield this.encode(0, 0, 0, 0);
+  }
+
+  /** A mark that was had before comes again when its writer was replaced; one that lies behind the state is over. */
+  private noticeMark({ mark, through }: FrameHeader): void {
+    if (mark.kind === 'none' || comparePositions(through, this.reader.end.through) !== 0) return;
+    if (mark.kind === 'barrier' && mark.number <= this.barrier) return;
+    this.dueMark = mark;
   }
 
   /** Looks up the ids of the frame's edges from `first` on, unites, and hands on the edges that matter. */

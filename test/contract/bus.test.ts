@@ -5,6 +5,7 @@ import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
 import type { LogName } from '../../libs/dataflow/names.ts';
 import type { Bus, LogMessage, LogReader } from '../../libs/stage/ports.ts';
 import { testNatsServer } from '../integration/harness/nats.ts';
+import { realClock } from '../support/memory-pipeline.ts';
 
 const encoder = new TextEncoder();
 let made = 0;
@@ -127,6 +128,67 @@ function contract(name: string, open: () => Promise<{ bus: Bus; close: () => Pro
       expect(await bus.describe(log.stream)).toEqual(before);
     });
 
+    it('begins a log at the sequence that it is made with', async () => {
+      const log = { stream: `S${made}`, subject: `s.${made}` };
+      made += 1;
+      await bus.create(log.stream, {
+        subjects: [log.subject],
+        discard: 'new',
+        denyDelete: true,
+        replicas: 1,
+        firstSequence: 1001,
+      });
+      expect(await bus.describe(log.stream)).toMatchObject({ first: 1001, last: 1000 });
+      expect(await bus.append(log, encoder.encode('a'), { expectLast: 1000 })).toMatchObject({
+        sequence: 1001,
+      });
+      const reader = await bus.read(log.stream, 1001);
+      expect((await take(reader, 1)).map(({ sequence }) => sequence)).toEqual([1001]);
+      await reader.close();
+    });
+
+    it('creates a log once, although several do it at the same time', async () => {
+      const log = { stream: `S${made}`, subject: `s.${made}` };
+      made += 1;
+      const options = { subjects: [log.subject], discard: 'new', denyDelete: true } as const;
+      await Promise.all(Array.from({ length: 5 }, () => bus.create(log.stream, options)));
+      expect(await bus.describe(log.stream)).toMatchObject({ first: 1, last: 0 });
+    });
+
+    it.each([
+      [3, 3, 5],
+      [6, 6, 5],
+      [9, 9, 8],
+      [1, 1, 5],
+    ])('purges what is below message %i, so that the log is %i to %i', async (sequence, first, last) => {
+      const log = await newLog(bus);
+      for (let n = 0; n < 5; n++) await bus.append(log, encoder.encode(String(n)), {});
+      await bus.purge(log.stream, sequence);
+      expect(await bus.describe(log.stream)).toMatchObject({ first, last });
+      if (sequence > 1) expect(await bus.message(log.stream, sequence - 1)).toBeUndefined();
+      expect(await bus.append(log, encoder.encode('next'), { expectLast: last })).toMatchObject({
+        kind: 'stored',
+        sequence: last + 1,
+      });
+    });
+
+    it('cannot purge a log that is not there', async () => {
+      await expect(bus.purge('NOBODY', 2)).rejects.toThrow();
+    });
+
+    it('says what the publisher said of itself, in a message and in a reader', async () => {
+      const log = await newLog(bus);
+      const producers = [{ id: 'p', sequence: '7' }, { id: 'p', sequence: undefined }, undefined];
+      for (const producer of producers) {
+        await bus.append(log, encoder.encode('a'), producer === undefined ? {} : { producer });
+      }
+      const reader = await bus.read(log.stream, 1);
+      const read = await take(reader, 3);
+      await reader.close();
+      expect(read.map(({ producer }) => producer)).toEqual(producers);
+      expect((await bus.message(log.stream, 1))?.producer).toEqual(producers[0]);
+    });
+
     it('gives all messages to a reader that takes them slowly', async () => {
       const log = await newLog(bus);
       const payload = new Uint8Array(20_000);
@@ -143,7 +205,7 @@ function contract(name: string, open: () => Promise<{ bus: Bus; close: () => Pro
 
 contract('memory', async () => {
   let time = 1_700_000_000_000_000_000n;
-  const bus = new MemoryBus(() => time++);
+  const bus = new MemoryBus(() => time++, realClock);
   return { bus, close: async () => {} };
 });
 

@@ -54,6 +54,7 @@ describe('the document', () => {
     expect(document.openapi).toBe('3.1.0');
     expect(operations.map(([name]) => name).sort()).toEqual([
       'delete /v1/graphs/{graph}',
+      'delete /v1/graphs/{graph}/snapshots/{snapshot}',
       'get /healthz',
       'get /metrics',
       'get /openapi.json',
@@ -67,9 +68,13 @@ describe('the document', () => {
       'get /v1/graphs/{graph}/components/{component}/vertices',
       'get /v1/graphs/{graph}/connected',
       'get /v1/graphs/{graph}/export',
+      'get /v1/graphs/{graph}/snapshots',
+      'get /v1/graphs/{graph}/snapshots/{snapshot}',
       'get /v1/graphs/{graph}/vertices',
       'get /v1/graphs/{graph}/vertices/{vertex}',
       'post /v1/graphs/{graph}/edges',
+      'post /v1/graphs/{graph}/rebuild',
+      'post /v1/graphs/{graph}/snapshots',
       'post /v1/graphs/{graph}/vertices/lookup',
       'put /v1/graphs/{graph}',
     ]);

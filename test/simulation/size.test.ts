@@ -73,10 +73,7 @@ describe('ten million vertices', () => {
     expect(worker.vertexCount).toBe(vertices);
     expect(worker.byteLength / vertices).toBeLessThan(64);
     expect(view.byteLength / vertices).toBeLessThan(100);
-    const fresh = new View(
-      { graphId: GRAPH_ID, generation: 1, partitions: 1 },
-      { visible() {}, advanced() {} },
-    );
+    const fresh = new View({ graphId: GRAPH_ID, origin: 1 }, { visible() {}, advanced() {} });
     for (const piece of view.copy()) fresh.restore(new ByteReader(piece));
     expect(fresh.sequence).toBe(view.sequence);
     expect(fresh.messages.totals).toEqual(view.messages.totals);

@@ -4,6 +4,7 @@
  * run in seconds. It keeps logs and blocks as the runtime does (libs/stage/stage-task.ts), in arrays.
  */
 import { ByteReader } from '../../libs/dataflow/bytes.ts';
+import { NO_MARK } from '../../libs/dataflow/frame.ts';
 import { comparePositions } from '../../libs/dataflow/position.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { Cut, StageCore } from '../../libs/stage/stage-core.ts';
@@ -76,7 +77,7 @@ class CoreStage<Core extends StageCore> {
   /** Cuts an epoch and commits it; dies instead after `appends` of its appends, if given. */
   cut(appends = Number.POSITIVE_INFINITY): void {
     if (!this.core.dirty) return;
-    const cut = this.core.cut();
+    const cut = this.core.cut(NO_MARK);
     let done = 0;
     for (const [at, output] of this.outputs.entries()) {
       for (const payload of cut.payloads[at]!) {
@@ -107,7 +108,8 @@ class CoreStage<Core extends StageCore> {
     core.resume(
       last?.ends,
       ends.map(({ end }) => end),
-      last?.read,
+      last?.read.map((read) => ({ ...read, created: CREATED })),
+      0,
     );
     this.term = 1 + Math.max(this.term, 0, ...ends.map(({ term }) => term));
     for (const [at, output] of this.outputs.entries()) {
@@ -150,7 +152,8 @@ export class CorePipeline {
     const parts = Array.from({ length: partitions }, () => new ArrayLog());
     const forests = Array.from({ length: partitions }, () => new ArrayLog());
     this.logs = [...parts, ...forests, this.rejected];
-    const identity = { graphId: GRAPH_ID, generation: 1, partitions };
+    const generation = { generation: 1, partitions, after: 0 };
+    const identity = { graphId: GRAPH_ID, ...generation };
     this.partitioner = new CoreStage(
       () => new Partitioner(identity),
       [this.edges],
@@ -166,7 +169,12 @@ export class CorePipeline {
         if (this.gateway !== undefined && sequence > 0) this.onAdvance(this.gateway.core, sequence);
       },
     };
-    this.gateway = new CoreStage(() => new View(identity, observer), forests, []);
+    const createView = (): View => {
+      const view = new View({ graphId: GRAPH_ID, origin: 1 }, observer);
+      view.begin(generation);
+      return view;
+    };
+    this.gateway = new CoreStage(createView, forests, []);
   }
 
   get view(): View {

@@ -2,8 +2,9 @@
  * Edges through the real cores (partitioner, workers, view) in one go, without runtime, bus or disk: what was
  * published is in the view when `publish` returns.
  */
-import type { GraphConfig } from '../../libs/bus/registry.ts';
 import { CHANNEL_START } from '../../libs/dataflow/channel.ts';
+import { NO_MARK } from '../../libs/dataflow/frame.ts';
+import { type GraphConfig, newGraphConfig } from '../../libs/dataflow/graph-config.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { StageCore } from '../../libs/stage/stage-core.ts';
 import { View, type ViewObserver } from '../../services/gateway/view.ts';
@@ -34,20 +35,18 @@ export class Feed {
   sequence = 0;
 
   constructor({ partitions, name = 'g', graphId = FEED_GRAPH_ID, observer = NOBODY }: FeedOptions) {
-    const generation = 1;
-    this.config = {
-      name,
-      id: graphId,
-      generation,
-      partitions,
-      created: new Date(FEED_START_MS).toISOString(),
-    };
-    this.partitioner = new Partitioner({ graphId, generation, partitions });
+    const generation = { generation: 1, partitions, after: 0 };
+    this.config = newGraphConfig(
+      { name, id: graphId, created: new Date(FEED_START_MS).toISOString() },
+      { partitions },
+    );
+    this.partitioner = new Partitioner({ graphId, ...generation });
     this.workers = Array.from(
       { length: partitions },
-      (_, partition) => new Worker({ graphId, generation, partition, partitions }),
+      (_, partition) => new Worker({ graphId, partition, ...generation }),
     );
-    this.view = new View({ graphId, generation, partitions }, observer);
+    this.view = new View({ graphId, origin: 1 }, observer);
+    this.view.begin(generation);
     begin(this.partitioner, partitions + 1, 1);
     for (const worker of this.workers) begin(worker, 1, 1);
     begin(this.view, 0, partitions);
@@ -67,10 +66,11 @@ export class Feed {
     if (last === undefined) return;
     for (const message of messages) this.partitioner.apply(0, message);
     this.sequence = last.sequence;
-    const { payloads } = this.partitioner.cut();
+    const { payloads } = this.partitioner.cut(NO_MARK);
     for (const [partition, worker] of this.workers.entries()) {
       for (const frame of payloads[partition]!) worker.apply(0, frameMessage(last, frame));
-      for (const frame of worker.cut().payloads[0]!) this.view.apply(partition, frameMessage(last, frame));
+      for (const frame of worker.cut(NO_MARK).payloads[0]!)
+        this.view.apply(partition, frameMessage(last, frame));
     }
     while (this.view.advance());
   }
@@ -85,7 +85,7 @@ export function feedView(payloads: readonly FeedPayload[], partitions: number): 
 
 function begin(core: StageCore, outputs: number, inputs: number): void {
   const ends = Array.from({ length: outputs }, () => CHANNEL_START);
-  core.resume(undefined, ends, undefined);
+  core.resume(undefined, ends, undefined, 0);
   for (let input = 0; input < inputs; input++) core.open(input, 1n);
 }
 

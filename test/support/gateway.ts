@@ -11,8 +11,10 @@ import { Problem, type Problem as ProblemAnswer, type ProblemCode } from '../../
 import { SCHEMAS } from '../../libs/api/schemas.ts';
 import { createGraph } from '../../libs/bus/graphs.ts';
 import { MemoryBus } from '../../libs/bus/memory-bus.ts';
-import type { GraphConfig, GraphRecord } from '../../libs/bus/registry.ts';
-import type { InstanceReport } from '../../libs/bus/report.ts';
+import { MemoryKv } from '../../libs/bus/memory-kv.ts';
+import type { GraphRecord } from '../../libs/bus/registry.ts';
+import type { ClusterStatus } from '../../libs/cluster/member.ts';
+import type { GraphConfig } from '../../libs/dataflow/graph-config.ts';
 import { edgesLog } from '../../libs/dataflow/names.ts';
 import { buildApp } from '../../services/gateway/app.ts';
 import { GatewayMetrics } from '../../services/gateway/metrics.ts';
@@ -20,43 +22,61 @@ import type { GatewayDeps, GraphRegistry, HostedGraph, HostedGraphs } from '../.
 import type { App } from '../../services/gateway/routes/context.ts';
 import type { View } from '../../services/gateway/view.ts';
 import { FEED_START_MS, Feed, type FeedPayload } from './feed.ts';
+import { realClock } from './memory-pipeline.ts';
 
 class MemoryRegistry implements GraphRegistry {
   readonly records = new Map<string, GraphConfig>();
+  private readonly revisions = new Map<string, number>();
+  private revision = 0;
 
   async graphs(): Promise<GraphRecord[]> {
-    return [...this.records.values()].map((config) => ({ config, revision: 1 }));
+    return [...this.records.values()].map((config) => this.record(config));
   }
 
   async graph(name: string): Promise<GraphRecord | undefined> {
     const config = this.records.get(name);
-    return config === undefined ? undefined : { config, revision: 1 };
+    return config === undefined ? undefined : this.record(config);
   }
 
   async createGraph(config: GraphConfig): Promise<boolean> {
     if (this.records.has(config.name)) return false;
-    this.records.set(config.name, config);
+    this.write(config);
+    return true;
+  }
+
+  async updateGraph(config: GraphConfig, revision: number): Promise<boolean> {
+    if (this.revisions.get(config.name) !== revision) return false;
+    this.write(config);
     return true;
   }
 
   async removeGraph(name: string): Promise<void> {
     this.records.delete(name);
+    this.revisions.delete(name);
+  }
+
+  private record(config: GraphConfig): GraphRecord {
+    return { config, revision: this.revisions.get(config.name)! };
+  }
+
+  private write(config: GraphConfig): void {
+    this.revision += 1;
+    this.records.set(config.name, config);
+    this.revisions.set(config.name, this.revision);
   }
 }
 
 /** A hosted graph that reads its EDGES from the bus when told to. */
 export class MemoryHost implements HostedGraph {
   readonly feed: Feed;
+  config: GraphConfig;
   problem: HostedGraph['problem'];
   isRestoring = false;
   private readonly waiters = new Set<{ sequence: number; resolve: () => void }>();
 
   constructor(config: GraphConfig) {
-    this.feed = new Feed({ ...config, graphId: config.id });
-  }
-
-  get config(): GraphConfig {
-    return this.feed.config;
+    this.config = config;
+    this.feed = new Feed({ partitions: config.partitions, graphId: config.id });
   }
 
   get view(): View | undefined {
@@ -93,14 +113,15 @@ export class TestGateway implements HostedGraphs {
   readonly bus: MemoryBus;
   readonly registry = new MemoryRegistry();
   readonly hosts = new Map<string, MemoryHost>();
-  readonly reports: { name: string; report: InstanceReport }[] = [];
+  readonly kv = new MemoryKv();
+  cluster: ClusterStatus = { instances: [], tasks: [] };
   readonly metrics = new GatewayMetrics(() => FEED_START_MS);
   nats = { connected: true, since: new Date(FEED_START_MS) };
   app!: App;
   private messages = 0;
 
   private constructor() {
-    this.bus = new MemoryBus(() => BigInt(FEED_START_MS + ++this.messages * 1000) * 1_000_000n);
+    this.bus = new MemoryBus(() => BigInt(FEED_START_MS + ++this.messages * 1000) * 1_000_000n, realClock);
   }
 
   static async start(changes: Partial<GatewayDeps> = {}): Promise<TestGateway> {
@@ -115,16 +136,14 @@ export class TestGateway implements HostedGraphs {
       graphs: this,
       registry: this.registry,
       bus: this.bus,
-      clock: {
-        now: () => performance.now(),
-        sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
-        yield: () => new Promise((resolve) => setImmediate(resolve)),
-      },
+      clock: realClock,
       logLevel: 'silent',
       limits: { ingestMaxLagBytes: 1024 * 1024, bodyMaxBytes: 4 * 1024 * 1024 },
       instance: { name: 'test', version: '0.0.0', started: new Date(FEED_START_MS) },
       nats: () => this.nats,
-      clusterReport: async () => this.reports,
+      cluster: () => this.cluster,
+      kv: this.kv,
+      replicas: 1,
       metrics: this.metrics,
     };
   }
@@ -145,18 +164,20 @@ export class TestGateway implements HostedGraphs {
     await this.app.close();
   }
 
-  /** What the process does a moment after a graph was created or removed. */
+  /** What the process does a moment after a graph was created, changed or removed. */
   adopt(): void {
     for (const [name, host] of this.hosts) {
       if (this.registry.records.get(name)?.id !== host.config.id) this.hosts.delete(name);
     }
     for (const [name, config] of this.registry.records) {
-      if (!this.hosts.has(name)) this.hosts.set(name, new MemoryHost(config));
+      const host = this.hosts.get(name);
+      if (host === undefined) this.hosts.set(name, new MemoryHost(config));
+      else host.config = config;
     }
   }
 
   async graph(name: string, partitions = 2): Promise<MemoryHost> {
-    await createGraph(this.bus, this.registry, name, partitions);
+    await createGraph(this.bus, this.registry, name, { partitions });
     this.adopt();
     return this.hosts.get(name)!;
   }

@@ -9,6 +9,7 @@ import type { Ingest } from '../ingest.ts';
 import type { GatewayDeps } from '../ports.ts';
 import type { Readiness } from '../readiness.ts';
 import type { Reader } from '../reading.ts';
+import type { Snapshots } from '../snapshots.ts';
 
 export type App = FastifyInstance<
   RawServerDefault,
@@ -24,6 +25,7 @@ export interface RouteContext {
   readonly ends: EdgesEnds;
   readonly reader: Reader;
   readonly ingest: Ingest;
+  readonly snapshots: Snapshots;
   readonly readiness: Readiness;
   readonly graphMetrics: GraphMetrics;
 }

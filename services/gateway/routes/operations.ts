@@ -1,33 +1,24 @@
 import { Cluster, Health, Readiness } from '../../../libs/api/cluster.ts';
-import { natsAnswer } from '../graph-directory.ts';
+import { clusterAnswer } from '../cluster.ts';
 import { RequestProblem } from '../problems.ts';
 import type { App, RouteContext } from './context.ts';
 import { content, json, problems } from './responses.ts';
 
-export function operationRoutes(app: App, { deps, readiness, graphMetrics }: RouteContext): void {
+export function operationRoutes(app: App, { deps, ends, readiness, graphMetrics }: RouteContext): void {
   app.get(
     '/v1/cluster',
     {
       schema: {
         operationId: 'getCluster',
         tags: ['operations'],
-        summary: 'List the instances and their tasks, as they last reported',
+        summary: 'List the instances, and the tasks with who runs them',
         response: {
-          200: json('The instances.', Cluster),
+          200: json('The instances and tasks.', Cluster),
           ...problems('bad-request', 'internal-error', 'nats-unavailable'),
         },
       },
     },
-    async (): Promise<Cluster> => {
-      const reports = await natsAnswer(() => deps.clusterReport());
-      const instances = reports.map(({ name, report }) => ({
-        name,
-        ...report,
-        roles: [...report.roles],
-        tasks: [...report.tasks],
-      }));
-      return { instances };
-    },
+    async (): Promise<Cluster> => await clusterAnswer(deps, ends),
   );
 
   app.get(

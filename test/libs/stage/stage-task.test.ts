@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { LogName } from '../../../libs/dataflow/names.ts';
-import type { View } from '../../../services/gateway/view.ts';
+import { contents } from '../../support/contents.ts';
 import { CorePipeline } from '../../support/core-pipeline.ts';
 import { MemoryPipeline, realClock, type StageName } from '../../support/memory-pipeline.ts';
 
@@ -18,21 +18,6 @@ const PAYLOADS = [
   '{"source":"g","target":"a"}',
 ];
 const PARTITIONS = 2;
-
-/** All of a view that answers are made of. */
-function contents(view: View): object {
-  const { forest } = view;
-  return {
-    sequence: view.sequence,
-    totals: { ...view.messages.totals, time: undefined },
-    rows: Array.from({ length: forest.rows }, (_, row) => [
-      new TextDecoder().decode(forest.vertices.idOf(row)),
-      forest.arrivalSequence(row),
-      forest.arrivalIndex(row),
-    ]),
-    links: Array.from({ length: forest.links }, (_, link) => forest.link(link)),
-  };
-}
 
 function expected(count = PAYLOADS.length): object {
   const pipeline = new CorePipeline(1);
@@ -270,7 +255,7 @@ describe('a log that lies is named', () => {
   it('head purged beyond the position', async () => {
     const code = await problemAfter(async () => {
       for (const payload of PAYLOADS.slice(3, 6)) await pipeline.publish(payload);
-      pipeline.bus.purge(pipeline.edges.stream, 6);
+      await pipeline.bus.purge(pipeline.edges.stream, 6);
     });
     expect(code).toBe('log-truncated');
   });
@@ -307,7 +292,7 @@ describe('a log that lies is named', () => {
 
   it('and the task goes on by itself once the operator has advanced the stream past what was counted', async () => {
     await problemAfter(async () => pipeline.bus.cutTail(pipeline.edges.stream, 1));
-    pipeline.bus.purge(pipeline.edges.stream, 4);
+    await pipeline.bus.purge(pipeline.edges.stream, 4);
     const sequence = await pipeline.publish('{"source":"new","target":"edge"}');
     expect(sequence).toBe(4);
     const view = await pipeline.visible(4);
@@ -322,7 +307,7 @@ describe('a log that lies is named', () => {
     for (const payload of PAYLOADS.slice(0, 3)) await pipeline.publish(payload);
     await pipeline.visible(3);
     await pipeline.stop();
-    pipeline.bus.purge(pipeline.edges.stream, 4);
+    await pipeline.bus.purge(pipeline.edges.stream, 4);
     pipeline.start();
     for (const payload of PAYLOADS.slice(3)) await pipeline.publish(payload);
     expect(contents(await pipeline.visible(PAYLOADS.length))).toEqual(expected());

@@ -37,13 +37,61 @@ test('PUT of a graph that is there keeps it, whether or not its partitions are n
   }
 });
 
-test('PUT with other partitions is refused and says when that will be possible', async () => {
-  await put('g', { partitions: 3 });
+test('PUT changes what is named and keeps what is absent; other partitions wait for the next generation', async () => {
+  const created = (await put('g', { partitions: 3 })).json<Graph>();
+  expect(created).toMatchObject({ replicas: 1, snapshots: { interval: 60, keep: 3 }, purgeEdges: false });
+  const changes = [
+    { partitions: 4 },
+    { snapshots: { interval: 0 } },
+    { snapshots: { keep: 5 }, purgeEdges: true },
+    {},
+  ];
+  for (const change of changes) {
+    const response = await put('g', change);
+    expect(response.statusCode).toBe(200);
+    expectSchema(Graph, response.json());
+  }
+  expect((await put('g')).json()).toEqual({
+    ...created,
+    partitions: 4,
+    snapshots: { interval: 0, keep: 5 },
+    purgeEdges: true,
+  });
+  const { partitions, generations } = gateway.registry.records.get('g')!;
+  expect(partitions).toBe(4);
+  expect(generations).toEqual([{ generation: 1, partitions: 3, after: 0 }]);
+  // The answers still come from the generation in force.
+  gateway.adopt();
+  expect((await gateway.get<GraphStatus>('/v1/graphs/g', GraphStatus)).config.generation).toBe(1);
+});
+
+test('PUT creates a graph with all of its settings', async () => {
+  const settings = { partitions: 2, replicas: 3, snapshots: { interval: 5, keep: 2 }, purgeEdges: true };
+  const response = await put('g', settings);
+  expect(response.statusCode).toBe(201);
+  expect(response.json()).toMatchObject(settings);
+});
+
+test('PUT with other replicas is refused, and the others of its settings are not taken', async () => {
+  await put('g', { replicas: 3 });
+  expect((await put('g', { replicas: 3 })).statusCode).toBe(200);
   const problem = await gateway.problem(
-    { method: 'PUT', url: '/v1/graphs/g', payload: { partitions: 4 } },
-    'partitions-fixed',
+    { method: 'PUT', url: '/v1/graphs/g', payload: { replicas: 5, partitions: 9 } },
+    'replicas-fixed',
   );
-  expect(problem.detail).toMatch(/3 partitions.*later release/);
+  expect(problem.detail).toMatch(/3 replicas.*snapshot restore/);
+  expect(gateway.registry.records.get('g')).toMatchObject({ partitions: 4, replicas: 3 });
+});
+
+test('PUT with more replicas than there are NATS servers says so', async () => {
+  gateway.bus.create = async () => {
+    throw new Error('replicas > 1 not supported in non-clustered mode');
+  };
+  const problem = await gateway.problem(
+    { method: 'PUT', url: '/v1/graphs/g', payload: { replicas: 3 } },
+    'bad-request',
+  );
+  expect(problem.errors?.[0]?.pointer).toBe('/body/replicas');
 });
 
 test('PUT takes an EDGES log that is there already, with what is in it', async () => {
@@ -63,6 +111,10 @@ test.each([
   ['a fraction', { partitions: 1.5 }, '/body/partitions'],
   ['a number as text', { partitions: '4' }, '/body/partitions'],
   ['an unknown field', { partitons: 4 }, '/body/partitons'],
+  ['two replicas', { replicas: 2 }, '/body/replicas'],
+  ['one kept snapshot', { snapshots: { keep: 1 } }, '/body/snapshots/keep'],
+  ['an interval below 0', { snapshots: { interval: -1 } }, '/body/snapshots/interval'],
+  ['an unknown field of snapshots', { snapshots: { every: 5 } }, '/body/snapshots/every'],
 ])('PUT with %s names the field', async (_name, payload, pointer) => {
   const problem = await gateway.problem({ method: 'PUT', url: '/v1/graphs/g', payload }, 'bad-request');
   expect(problem.errors?.[0]?.pointer).toBe(pointer);
@@ -97,6 +149,7 @@ test('GET shows totals, lag, the watermark of each partition, and what is wrong'
     totals: { vertices: 2, components: 1, edges: 1, rejected: 1, sequence: 1 },
     asOf: { sequence: 1 },
     lag: { messages: 1, last: 2 },
+    generation: 1,
     partitions: [0, 1, 2].map((partition) => ({ partition, watermark: 1 })),
     problem: { code: 'log-missing', message: 'there is no stream' },
   });

@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { Cluster, Health, Readiness } from '../../../libs/api/cluster.ts';
 import { CHANNEL_START } from '../../../libs/dataflow/channel.ts';
+import { NO_MARK } from '../../../libs/dataflow/frame.ts';
 import { edgesLog, partsLog } from '../../../libs/dataflow/names.ts';
+import { SnapshotRecords } from '../../../libs/snapshot/records.ts';
 import { Partitioner } from '../../../services/partitioner/partitioner.ts';
 import { FEED_START_MS } from '../../support/feed.ts';
 import { TestGateway } from '../../support/gateway.ts';
+import { manifest } from '../../support/manifest.ts';
 
 let gateway: TestGateway;
 beforeEach(async () => {
@@ -65,7 +68,7 @@ test('/readyz names every problem of a view, and NATS being away', async () => {
 });
 
 test('/v1/cluster gives what the instances report', async () => {
-  const report = {
+  const fields = {
     roles: ['worker'],
     version: '0.1.0',
     pid: 1,
@@ -81,9 +84,91 @@ test('/v1/cluster gives what the instances report', async () => {
       },
     ],
   } as const;
-  gateway.reports.push({ name: 'w1', report });
+  const status = { name: 'w1', roles: ['worker'], live: true, leaving: false, lastSeenMs: 400, fields };
+  gateway.cluster = { instances: [status], tasks: [] };
   const cluster = await gateway.get<Cluster>('/v1/cluster', Cluster);
-  expect(cluster).toEqual({ instances: [{ name: 'w1', ...report }] });
+  expect(cluster).toEqual({ instances: [{ name: 'w1', live: true, leaving: false, ...fields }], tasks: [] });
+});
+
+test('/v1/cluster says of each task who runs it, how far it is, and what is wrong with it', async () => {
+  const { id } = (await gateway.graph('g', 1)).config;
+  await gateway.publish('g', { source: 'a', target: 'b' }, { source: 'b', target: 'c' });
+  const instance = (name: string, live: boolean, tasks: object[]) => ({
+    name,
+    roles: [],
+    live,
+    leaving: false,
+    lastSeenMs: 0,
+    fields: { tasks },
+  });
+  const worker = 'worker 0 of g, generation 1';
+  const problem = { code: 'retrying', message: 'no answer' };
+  const report = (task: string, position: number) => ({ graph: 'g', task, state: 'running', position });
+  const lease = { turn: 2, attempts: 0, parked: false };
+  gateway.cluster = {
+    instances: [
+      instance('a', true, [report('partitioner of g', 2), report('view of g', 1)]),
+      instance('b', false, [report(worker, 1)]),
+      // Of another version, which says nothing of itself.
+      { ...instance('c', true, []), fields: {} },
+      instance('d', true, [{ ...report(worker, 1), problem }]),
+    ],
+    tasks: [
+      { key: `${id}.partitioner.1`, name: 'partitioner of g', role: 'partitioner', owner: 'a', ...lease },
+      { key: `${id}.view.1`, name: 'snapshots of the view of g', role: 'gateway', owner: 'a', ...lease },
+      {
+        key: `${id}.worker.1.0`,
+        name: worker,
+        role: 'worker',
+        owner: 'b',
+        ...lease,
+        attempts: 5,
+        parked: true,
+      },
+      { key: `${id}.worker.1.1`, name: worker, role: 'worker', owner: 'd', ...lease },
+      { key: `${id}.worker.1.2`, name: worker, role: 'worker', owner: null, ...lease },
+      { key: 'another.worker.1.0', name: 'of a graph that is gone', role: 'worker', owner: null, ...lease },
+    ],
+  };
+  const { tasks } = await gateway.get<Cluster>('/v1/cluster', Cluster);
+  expect(tasks).toEqual([
+    { ...taskOf('partitioner of g', 'partitioner', 'a'), state: 'running', position: 2, lag: 0 },
+    { ...taskOf('snapshots of the view of g', 'gateway', 'a'), state: 'running', position: 1, lag: 1 },
+    // What a dead instance reported says nothing of now.
+    { ...taskOf(worker, 'worker', 'b'), attempts: 5, parked: true },
+    { ...taskOf(worker, 'worker', 'd'), state: 'running', position: 1, lag: 1, problem },
+    taskOf(worker, 'worker', null),
+  ]);
+
+  function taskOf(task: string, role: string, owner: string | null): object {
+    return { graph: 'g', task, role, owner, ...lease };
+  }
+});
+
+test('/metrics tells the newest verified snapshot, and how many instances live', async () => {
+  const { id } = (await gateway.graph('g', 1)).config;
+  const records = new SnapshotRecords(gateway.kv, id);
+  expect(await scrape()).not.toContain('watershed_snapshot_sequence{');
+  for (const [barrier, sequence] of [
+    [1, 10],
+    [2, 20],
+    [3, 30],
+  ] as const) {
+    await records.create('manifest', String(barrier), manifest(barrier, sequence));
+  }
+  await records.create('verified', '2', { chunks: 3 });
+  const status = { roles: [], leaving: false, lastSeenMs: 0, fields: {} };
+  gateway.cluster = {
+    instances: [
+      { ...status, name: 'a', live: true },
+      { ...status, name: 'b', live: false },
+    ],
+    tasks: [],
+  };
+  const metrics = await scrape();
+  expect(metrics).toContain('watershed_snapshot_sequence{graph="g"} 20');
+  expect(metrics).toContain('watershed_snapshot_bytes{graph="g"} 2000');
+  expect(metrics).toContain('watershed_cluster_instances 1');
 });
 
 test('/metrics tells totals, the position and lag of every stage, and how long requests took', async () => {
@@ -157,7 +242,7 @@ async function scrape(): Promise<string> {
 /** Frames as the partitioner writes them, for all messages of EDGES. */
 async function writeParts(partitions: number): Promise<void> {
   const { id } = gateway.hosts.get('g')!.config;
-  const partitioner = new Partitioner({ graphId: id, generation: 1, partitions });
+  const partitioner = new Partitioner({ graphId: id, generation: 1, partitions, after: 0 });
   partitioner.resume(
     undefined,
     Array.from({ length: partitions + 1 }, () => CHANNEL_START),
@@ -169,7 +254,7 @@ async function writeParts(partitions: number): Promise<void> {
   for (let sequence = 1; sequence <= last; sequence++) {
     partitioner.apply(0, (await gateway.bus.message(stream, sequence))!);
   }
-  for (const [partition, frames] of partitioner.cut().payloads.slice(0, partitions).entries()) {
+  for (const [partition, frames] of partitioner.cut(NO_MARK).payloads.slice(0, partitions).entries()) {
     const log = partsLog('g', 1, partition);
     await gateway.bus.create(log.stream, { subjects: [log.subject], discard: 'new', denyDelete: false });
     for (const frame of frames) await gateway.bus.append(log, frame, {});

@@ -17,6 +17,7 @@ const LOG = edgesLog('g');
 const clock: Clock = {
   now: () => performance.now(),
   sleep: async () => {},
+  after: () => () => {},
   yield: async () => {},
 };
 
@@ -45,7 +46,7 @@ async function fileOf(name: string, content: string | Uint8Array): Promise<strin
 async function run(
   paths: readonly string[],
   flags: LoadFlags = {},
-  { stdin = '', isTTY = false, bus = new MemoryBus(() => 0n) } = {},
+  { stdin = '', isTTY = false, bus = new MemoryBus(() => 0n, clock) } = {},
 ): Promise<LoadResult & { stdout: string; stderr: string; bus: MemoryBus }> {
   await bus.create(LOG.stream, { subjects: edgesSubjects('g'), discard: 'new', denyDelete: true });
   const stdout = new Sink();
@@ -133,7 +134,7 @@ describe('watershed load', () => {
   });
 
   it('fails with the status of an outage when the log stays silent', async () => {
-    const bus = new MemoryBus(() => 0n);
+    const bus = new MemoryBus(() => 0n, clock);
     bus.onAppend = () => 'lost-before';
     let now = 0;
     const stderr = new Sink();
@@ -149,6 +150,7 @@ describe('watershed load', () => {
           sleep: async (ms) => {
             now += ms;
           },
+          after: () => () => {},
           yield: async () => {},
         },
         stdin: Readable.from([]),
@@ -188,7 +190,7 @@ describe('watershed load', () => {
     const stdin = Readable.from([Buffer.from('a,b\n'), Buffer.alloc(10)]);
     const sinks = { stdout: new Sink(), stderr: new Sink() };
     const deps = {
-      bus: new MemoryBus(() => 0n),
+      bus: new MemoryBus(() => 0n, clock),
       log: LOG,
       clock,
       stdin,
@@ -203,7 +205,7 @@ describe('watershed load', () => {
 
   it('changes nothing when a load of the same name is repeated', async () => {
     const path = await fileOf('again.csv', 'source,target\na,b\nb,c\n');
-    const bus = new MemoryBus(() => 0n);
+    const bus = new MemoryBus(() => 0n, clock);
     await run([path], { id: 'monday' }, { bus });
     const { stdout, status } = await run([path], { id: 'monday' }, { bus });
     expect(status).toBe(EXIT.done);

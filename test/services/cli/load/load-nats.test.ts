@@ -20,6 +20,10 @@ const ROWS = 800_000;
 const clock: Clock = {
   now: () => performance.now(),
   sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  after: (ms, then) => {
+    const timer = setTimeout(then, ms);
+    return () => clearTimeout(timer);
+  },
   yield: () => new Promise((resolve) => setImmediate(resolve)),
 };
 

@@ -17,6 +17,9 @@ class TestClock implements Clock {
   async sleep(ms: number): Promise<void> {
     this.ms += ms;
   }
+  after(): () => void {
+    return () => {};
+  }
   async yield(): Promise<void> {}
 }
 
@@ -39,7 +42,7 @@ class LateBus extends MemoryBus {
 }
 
 async function emptyLog(): Promise<LateBus> {
-  const bus = new LateBus(() => 0n);
+  const bus = new LateBus(() => 0n, new TestClock());
   await bus.create(LOG.stream, { subjects: edgesSubjects('g'), discard: 'new', denyDelete: true });
   return bus;
 }
