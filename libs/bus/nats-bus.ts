@@ -328,16 +328,20 @@ export class NatsBus implements Bus {
       if (producer.sequence !== undefined) head.set(PRODUCER_SEQUENCE_HEADER, producer.sequence);
     }
     try {
-      const ack = await this.requests.run(() =>
-        this.client.publish(log.subject, payload, {
+      const ack = await this.requests.run(async () => {
+        const answer = await this.client.publish(log.subject, payload, {
           headers: head,
           ...(options.messageId === undefined ? {} : { msgID: options.messageId }),
           expect: {
             streamName: log.stream,
             ...(options.expectLast === undefined ? {} : { lastSequence: options.expectLast }),
           },
-        }),
-      );
+        });
+        // A leader that is cut off from the others says so of an id that it has seen and cannot store (nats-server
+        // 2.10.27, tried): the message is lost with that leader's place.
+        if (answer.seq === 0) throw new NoAnswer(`a message of this id is in process at ${log.stream}`);
+        return answer;
+      });
       return { kind: 'stored', sequence: ack.seq, duplicate: ack.duplicate };
     } catch (error) {
       return appendFailure(error);
@@ -557,11 +561,11 @@ function appendFailure(error: unknown): Appended {
   return { kind: 'unknown', reason: error instanceof Error ? error.message : String(error) };
 }
 
-/** A stream that has no leader, as far as the server can see that was asked. */
-class Leaderless extends Error {
-  constructor(stream: string) {
-    super(`stream ${stream} has no leader`);
-    this.name = 'Leaderless';
+/** An answer that is none: of a server that is cut off from the others. */
+class NoAnswer extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = 'NoAnswer';
   }
 }
 
@@ -576,13 +580,14 @@ export async function streamInfo(
 ): Promise<StreamInfo> {
   const info = await manager.streams.info(stream, options);
   const { cluster } = info;
-  if (cluster !== undefined && (cluster.leader ?? '') === '') throw new Leaderless(stream);
+  if (cluster !== undefined && (cluster.leader ?? '') === '')
+    throw new NoAnswer(`stream ${stream} has no leader`);
   return info;
 }
 
 function isUnanswered(error: unknown): boolean {
   if (error instanceof JetStreamApiError) return NO_LEADER.includes(error.code);
-  if (error instanceof Leaderless) return true;
+  if (error instanceof NoAnswer) return true;
   return error instanceof errors.TimeoutError || (error instanceof Error && error.name === NOT_ENABLED);
 }
 

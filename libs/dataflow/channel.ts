@@ -79,7 +79,7 @@ export class ChannelWriter {
   private readonly placeColumn = new ByteWriter();
   private readonly lengthColumn = new ByteWriter();
   private readonly timeColumn = new ByteWriter();
-  private readonly idColumn = new ByteWriter(64 * 1024);
+  private readonly idColumn = new ByteWriter();
   private messages = 0;
   private lastMessageSequence = 0;
   private lastMessageTime = 0;

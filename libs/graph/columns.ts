@@ -1,10 +1,12 @@
 /**
- * Growing columns of integers, in chunks: growing copies nothing, so no entry costs a pause, and at any
- * length less than one chunk is spare.
+ * Growing columns of integers, in chunks: growing copies nothing but the first chunk, which begins small and doubles to
+ * its full size. So no entry costs a pause, and at any length less than one chunk is spare; of a small graph, next to
+ * nothing.
  */
 
 export const CHUNK_BITS = 15;
 const CHUNK_ENTRIES = 1 << CHUNK_BITS;
+const FIRST_ENTRIES = 256;
 export const CHUNK_MASK = CHUNK_ENTRIES - 1;
 
 /** "No row", "no link": the one value that no index can have. */
@@ -15,6 +17,7 @@ export class Uint32Column {
   length = 0;
   /** Entry i is `chunks[i >>> CHUNK_BITS][i & CHUNK_MASK]`: for the hottest loops, which read it without a call. */
   readonly chunks: Uint32Array[] = [];
+  private capacity = 0;
 
   get(index: number): number {
     return this.chunks[index >>> CHUNK_BITS]![index & CHUNK_MASK]!;
@@ -26,13 +29,27 @@ export class Uint32Column {
 
   push(value: number): void {
     const index = this.length;
-    if ((index & CHUNK_MASK) === 0) this.chunks.push(new Uint32Array(CHUNK_ENTRIES));
+    if (index === this.capacity) this.grow();
     this.chunks[index >>> CHUNK_BITS]![index & CHUNK_MASK] = value;
     this.length = index + 1;
   }
 
   get byteLength(): number {
-    return this.chunks.length * CHUNK_ENTRIES * 4;
+    return this.capacity * 4;
+  }
+
+  private grow(): void {
+    const { chunks, capacity } = this;
+    if (capacity === 0 || capacity >= CHUNK_ENTRIES) {
+      const entries = capacity === 0 ? FIRST_ENTRIES : CHUNK_ENTRIES;
+      chunks.push(new Uint32Array(entries));
+      this.capacity += entries;
+      return;
+    }
+    const first = new Uint32Array(capacity * 2);
+    first.set(chunks[0]!);
+    chunks[0] = first;
+    this.capacity = first.length;
   }
 }
 

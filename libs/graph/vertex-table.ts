@@ -27,6 +27,8 @@ const DEPTH_MAX = 20;
 /** References count words, so that 32 bits reach 16 GiB: the high bits name a chunk, the low ones a word in it. */
 const REFERENCE_SHIFT = 18;
 const ARENA_CHUNK_WORDS = 1 << REFERENCE_SHIFT;
+/** The first chunk begins with so many, and doubles to its full size. */
+const ARENA_FIRST_WORDS = 1 << 10;
 const REFERENCE_MASK = ARENA_CHUNK_WORDS - 1;
 const ENTRY_HEADER_WORDS = 2;
 
@@ -50,7 +52,7 @@ export class VertexTable {
   private directory = new Uint32Array(1);
   private depth = 0;
 
-  private readonly arena: Int32Array[] = [new Int32Array(ARENA_CHUNK_WORDS)];
+  private readonly arena: Int32Array[] = [new Int32Array(ARENA_FIRST_WORDS)];
   /** Keeps the reads of the touching pass from being optimised away. */
   touched = 0;
   /** Where the next entry goes in the last chunk. The first word of all is spare: reference 0 means "none". */
@@ -66,7 +68,7 @@ export class VertexTable {
       this.references.byteLength +
       this.segments.reduce((bytes, slots) => bytes + slots.byteLength, 0) +
       this.directory.byteLength +
-      this.arena.length * ARENA_CHUNK_WORDS * 4
+      this.arena.reduce((bytes, words) => bytes + words.byteLength, 0)
     );
   }
 
@@ -176,6 +178,11 @@ export class VertexTable {
   private store(row: number, ids: DataView, start: number, end: number): number {
     const length = end - start;
     const size = ENTRY_HEADER_WORDS + ((length + 3) >>> 2);
+    while (this.arenaEnd + size > this.arena[0]!.length && this.arena[0]!.length < ARENA_CHUNK_WORDS) {
+      const first = new Int32Array(this.arena[0]!.length * 2);
+      first.set(this.arena[0]!);
+      this.arena[0] = first;
+    }
     if (this.arenaEnd + size > ARENA_CHUNK_WORDS) {
       if (this.arena.length === 1 << (32 - REFERENCE_SHIFT)) {
         throw new RangeError(`the vertex table holds ${row} ids in 16 GiB, which is its limit`);

@@ -52,7 +52,7 @@ export class PartWriter {
     this.chain = state.chain;
     const known = this.full.length;
     let { blocks, lanes } = this.full.at(-1) ?? { blocks: 0, lanes: NO_LANES };
-    const writer = new ByteWriter(CHUNK_BYTES);
+    const writer = new ByteWriter();
     let last: FullChunk | undefined;
     while (blocks < state.blocks) {
       const bytes = await read(state.chain, blocks);

@@ -166,11 +166,14 @@ export async function allParts(kv: Kv): Promise<PartRecord[]> {
 }
 
 function stateOf(entries: readonly KvEntry[]): SnapshotState {
-  const found = <Value>(kind: Kind): Found<Value>[] =>
-    entries.flatMap(({ key, value, revision }) => {
-      const [, entryKind, ...at] = key.split('.');
-      return entryKind === kind ? [{ key, at, revision, value: JSON.parse(value) as Value }] : [];
-    });
+  const byKind = new Map<string, Found<unknown>[]>();
+  for (const { key, value, revision } of entries) {
+    const [, kind, ...at] = key.split('.');
+    const ofKind = byKind.get(kind!) ?? [];
+    byKind.set(kind!, ofKind);
+    ofKind.push({ key, at, revision, value: JSON.parse(value) });
+  }
+  const found = <Value>(kind: Kind): Found<Value>[] => (byKind.get(kind) ?? []) as Found<Value>[];
   return {
     requests: found<RequestRecord>('request'),
     barriers: found<BarrierRecord>('barrier')

@@ -23,6 +23,16 @@ const COMMANDS = [
   ['graph', 'list'],
   ['graph', 'show'],
   ['graph', 'remove'],
+  ['graph', 'set'],
+  ['graph', 'rebuild'],
+  ['snapshot', 'create'],
+  ['snapshot', 'list'],
+  ['snapshot', 'show'],
+  ['snapshot', 'remove'],
+  ['snapshot', 'verify'],
+  ['snapshot', 'export'],
+  ['snapshot', 'import'],
+  ['snapshot', 'restore'],
   ['load'],
   ['publish'],
   ['component'],
@@ -71,6 +81,9 @@ describe('the program watershed', () => {
       { args: ['graph', 'create', 'zero'] },
       { args: ['graph', 'list'] },
       { args: ['graph', 'show', 'default'] },
+      { args: ['graph', 'set', 'default', '--snapshot-interval', '90'] },
+      { args: ['snapshot', 'list'] },
+      { args: ['snapshot', 'verify', 'all'] },
       { args: ['load', '--graph', 'loaded', file] },
       { args: ['publish', '--graph', 'published'], input: EDGE },
       { args: ['component', 'ann'] },
@@ -102,9 +115,17 @@ describe('the program watershed', () => {
       { args: ['graph', 'create', 'Not A Name'] },
       { args: ['graph', 'create', 'many', '--partitions', '65'] },
       { args: ['graph', 'nonsense'] },
+      { args: ['graph', 'set', 'default', '--snapshots-kept', '1'] },
+      { args: ['graph', 'rebuild', 'default', '--from-start', '--snapshot', '1'] },
+      { args: ['snapshot', 'nonsense'] },
+      { args: ['snapshot', 'create', '--name', 'Not A Name'] },
+      { args: ['snapshot', 'create', '--name', '12'] },
+      { args: ['snapshot', 'verify', '1', '--snapshot-store', 'tape'] },
+      { args: ['snapshot', 'import', cluster.folder] },
+      { args: ['snapshot', 'restore', '1'] },
       { args: ['serve'] },
       { args: ['serve', '--roles', 'cook'] },
-      { args: ['serve', '--roles', 'worker', '--partitions', '1,x'] },
+      { args: ['serve', '--roles', 'worker', '--replicas', '2'] },
       { args: ['serve', '--roles', 'worker', '--name', 'a/b'] },
       { args: ['serve', '--roles', 'gateway', '--http', 'nowhere'] },
       { args: ['up', '--http', '127.0.0.1:99999'] },
@@ -120,6 +141,11 @@ describe('the program watershed', () => {
     const runs = await statuses([
       { args: ['graph', 'show', 'nobody'] },
       { args: ['graph', 'remove', 'nobody'] },
+      { args: ['graph', 'set', 'nobody', '--partitions', '2'] },
+      { args: ['graph', 'rebuild', 'nobody'] },
+      { args: ['snapshot', 'create', '--graph', 'nobody'] },
+      { args: ['snapshot', 'show', '9'] },
+      { args: ['snapshot', 'export', '9', join(cluster.folder, 'export')] },
       { args: ['top', '--graph', 'nobody'] },
       { args: ['component', 'nobody'] },
       { args: ['component', 'ann', '--graph', 'nobody'] },
@@ -146,6 +172,8 @@ describe('the program watershed', () => {
       { args: ['connected', 'ann', 'bob', '--url', url] },
       { args: ['top', '--url', url] },
       { args: ['status', '--url', url] },
+      { args: ['snapshot', 'list', '--url', url] },
+      { args: ['snapshot', 'verify', 'all', '--nats', nats] },
       { args: ['load', file, '--nats', nats] },
       { args: ['publish', '--nats', nats], input: EDGE },
     ]);
@@ -206,6 +234,8 @@ describe('the program watershed', () => {
       { args: ['connected', 'ann', 'bob', '--json'] },
       { args: ['top', '--json'] },
       { args: ['status', '--json'] },
+      { args: ['snapshot', 'list', '--json'] },
+      { args: ['snapshot', 'verify', 'all', '--json'] },
     ]);
     for (const { command, status, stdout, stderr } of runs) {
       expect(status, `${command}: ${stderr}`).toBe(0);
@@ -220,7 +250,7 @@ describe('the program watershed', () => {
     expect(failed.stdout).toBe('');
   });
 
-  it('shows examples in the help of every command', async () => {
+  it('shows examples in the help of every command', { timeout: 120_000 }, async () => {
     const runs = await statuses(COMMANDS.map((command) => ({ args: [...command, '--help'] })));
     for (const { command, status, stdout, stderr } of runs) {
       expect(status, command).toBe(0);

@@ -17,8 +17,8 @@ describe('after kill -9', () => {
   beforeAll(async () => {
     cluster = await Cluster.create();
     cluster.start('partitioner', ['--roles', 'partitioner']);
-    cluster.start('worker-a', ['--roles', 'worker', '--partitions', '0,2']);
-    cluster.start('worker-b', ['--roles', 'worker', '--partitions', '1']);
+    cluster.start('worker-a', ['--roles', 'worker']);
+    cluster.start('worker-b', ['--roles', 'worker']);
     cluster.start('gateway', ['--roles', 'gateway']);
     await cluster.ready();
     expect((await cluster.watershed(['graph', 'create', GRAPH, '--partitions', '3'])).status).toBe(0);

@@ -37,8 +37,8 @@ describe('when nats-server', () => {
 
   beforeAll(async () => {
     cluster = await Cluster.create();
-    cluster.start('partitioner', ['--roles', 'partitioner,worker', '--partitions', '0']);
-    cluster.start('worker', ['--roles', 'worker', '--partitions', '1']);
+    cluster.start('partitioner', ['--roles', 'partitioner,worker']);
+    cluster.start('worker', ['--roles', 'worker']);
     cluster.start('gateway', ['--roles', 'gateway']);
     await cluster.ready();
   });
@@ -134,6 +134,42 @@ describe('when nats-server', () => {
     expect(((await response.json()) as Problem).code).toBe('nats-unavailable');
     expect(performance.now() - began).toBeLessThan(10_000);
   }
+});
+
+describe('a log that begins behind another message than the first', () => {
+  let cluster: Cluster;
+
+  beforeAll(async () => {
+    cluster = await Cluster.create();
+  });
+
+  afterAll(() => cluster.stop());
+
+  // nats-server 2.10.27 empties streams that have `first_seq` in their configuration, whenever it starts.
+  it.each(ENDS)('keeps its messages when nats-server %s', async (_, end) => {
+    const log = edgesLog(`late-${end.toLowerCase()}`);
+    const options = {
+      subjects: [log.subject],
+      discard: 'new',
+      denyDelete: true,
+      firstSequence: 1001,
+    } as const;
+    let connection = await connectNats({ url: cluster.nats.url, name: 'test', wait: true });
+    let bus = new NatsBus(connection);
+    await bus.create(log.stream, options);
+    for (let n = 0; n < 3; n++) {
+      expect(await bus.append(log, new Uint8Array(1), {})).toMatchObject({ sequence: 1001 + n });
+    }
+    await connection.close();
+    await cluster.nats[end]();
+    await cluster.nats.restart();
+    connection = await connectNats({ url: cluster.nats.url, name: 'test', wait: true });
+    bus = new NatsBus(connection);
+    await until(async () => (await bus.describe(log.stream)) !== undefined, 'the stream to be there');
+    await bus.create(log.stream, options);
+    expect(await bus.describe(log.stream)).toMatchObject({ first: 1001, last: 1003 });
+    await connection.close();
+  });
 });
 
 describe('instances that are started before nats-server', () => {

@@ -12,7 +12,9 @@ import type { Problem } from '../../../libs/api/problem.ts';
 import { freePort } from '../../../services/cli/free-port.ts';
 import { type TestNatsServer, testNatsServer } from '../../integration/harness/nats.ts';
 
-export const PROGRAM = fileURLToPath(new URL('../../../dist/services/cli/main.js', import.meta.url));
+/** From here, which is in the sources or compiled itself. */
+const DIST = import.meta.url.endsWith('.ts') ? '../../../dist' : '../../..';
+export const PROGRAM = fileURLToPath(new URL(`${DIST}/services/cli/main.js`, import.meta.url));
 const READY_MS = 30_000;
 
 export interface Ran {
@@ -21,13 +23,19 @@ export interface Ran {
   readonly stderr: string;
 }
 
+/** Who can be asked over HTTP. */
+export interface Gateway {
+  readonly url: string;
+  get<Answer>(path: string): Promise<Answer>;
+}
+
 interface RunningProcess {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   child: ChildProcess;
 }
 
-export class Cluster {
+export class Cluster implements Gateway {
   readonly nats: TestNatsServer;
   readonly folder: string;
   readonly url: string;
@@ -80,6 +88,11 @@ export class Cluster {
     return this.processes.get(name)!.child.pid!;
   }
 
+  hasEnded(name: string): boolean {
+    const { child } = this.processes.get(name)!;
+    return child.exitCode !== null || child.signalCode !== null;
+  }
+
   async kill9(name: string): Promise<void> {
     await ended(this.processes.get(name)!.child, 'SIGKILL');
   }
@@ -123,10 +136,7 @@ export class Cluster {
   }
 
   async get<Answer>(path: string): Promise<Answer> {
-    const response = await fetch(`${this.url}${path}`);
-    const text = await response.text();
-    if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${text}`);
-    return JSON.parse(text) as Answer;
+    return await get<Answer>(this.url, path);
   }
 
   /** The status of a graph once the answers hold all through `sequence`. */
@@ -149,6 +159,16 @@ export class Cluster {
     await this.nats.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** A paused process keeps its connections and says nothing. */
+const ANSWER_MS = 90_000;
+
+export async function get<Answer>(url: string, path: string, ms = ANSWER_MS): Promise<Answer> {
+  const response = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(ms) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`GET ${path}: ${response.status} ${text}`);
+  return JSON.parse(text) as Answer;
 }
 
 export async function run(
@@ -190,7 +210,7 @@ export async function until(
   throw new Error(`waited ${ms} ms in vain for ${what}${last === undefined ? '' : ` (${String(last)})`}`);
 }
 
-async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+export async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
   const exit = new Promise<number | null>((resolve) => child.once('exit', resolve));
   child.kill(signal);
