@@ -103,11 +103,15 @@ export function rebuilt(
   };
 }
 
-/** Removes the record first, so that the stages stop, then all logs, the edges included. */
+/**
+ * Removes all logs, the edges first, then the record: broken off, it can be asked for again, and no later graph of the name
+ * finds the edges. Stages that still ran may have made logs of theirs again until they saw the record go.
+ */
 export async function removeGraph(bus: Bus, records: GraphRecords, config: GraphConfig): Promise<void> {
   const { name, generations, retired } = config;
+  await bus.remove(edgesLog(name).stream);
+  await bus.remove(rejectedLog(name).stream);
   await records.removeGraph(name);
   await removeGenerations(bus, name, [...generations, ...retired]);
   await bus.remove(rejectedLog(name).stream);
-  await bus.remove(edgesLog(name).stream);
 }

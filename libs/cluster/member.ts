@@ -109,15 +109,15 @@ interface Held {
   readonly startedAt: number;
 }
 
-export class Member {
+export class Member<Spec extends TaskSpec = TaskSpec> {
   private readonly options: MemberOptions;
   private readonly self: Holder;
   private readonly pollMs: number;
   private readonly kv: Kv;
   private readonly clock: Clock;
   private readonly log: Log;
-  private readonly tasks: () => readonly TaskSpec[];
-  private readonly run: (spec: TaskSpec) => TaskRun;
+  private readonly tasks: () => readonly Spec[];
+  private readonly run: (spec: Spec) => TaskRun;
 
   private readonly sessions: Sessions;
   private leases = new Map<string, LeaseEntry>();
@@ -160,7 +160,7 @@ export class Member {
    * `tasks`: all tasks of the cluster, whoever can run them; one that is missing is stopped and its lease removed, so
    * what cannot be read must not be left out. `run` starts a task; what it throws is tried again.
    */
-  constructor(options: MemberOptions, tasks: () => readonly TaskSpec[], run: (spec: TaskSpec) => TaskRun) {
+  constructor(options: MemberOptions, tasks: () => readonly Spec[], run: (spec: Spec) => TaskRun) {
     const { name, incarnation, kv, clock, log } = options;
     this.options = options;
     this.self = { name, incarnation };
@@ -413,7 +413,7 @@ export class Member {
   }
 
   /** A task whose lease is this process's. */
-  private keep(spec: TaskSpec, { lease }: LeaseEntry, mover: string | undefined, now: number): void {
+  private keep(spec: Spec, { lease }: LeaseEntry, mover: string | undefined, now: number): void {
     const { key } = spec;
     const held = this.held.get(key);
     const successor = this.successor(lease, mover);
@@ -483,7 +483,7 @@ export class Member {
     });
   }
 
-  private begin(spec: TaskSpec, { turn, attempts }: Lease, now: number): void {
+  private begin(spec: Spec, { turn, attempts }: Lease, now: number): void {
     const { key } = spec;
     try {
       this.held.set(key, { run: this.run(spec), startedAt: now });

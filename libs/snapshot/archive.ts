@@ -9,10 +9,11 @@
  * chunks finds them named.
  */
 import { checksum, NO_LANES } from '../dataflow/checksum.ts';
-import { type GraphConfig, type GraphWish, newGraphConfig } from '../dataflow/graph-config.ts';
+import { type GraphConfig, type GraphWish, newGraphConfig, REPLICAS } from '../dataflow/graph-config.ts';
+import { PARTITIONS_MAX } from '../dataflow/names.ts';
 import type { Chunks, Kv } from '../stage/ports.ts';
 import { chunkNames } from './part-chunks.ts';
-import { type Manifest, SnapshotRecords } from './records.ts';
+import { type Manifest, SnapshotRecords, tasksOf } from './records.ts';
 
 const FORMAT = 1;
 
@@ -55,7 +56,30 @@ export function readArchive(text: string): Archive {
   }
   if (checksumOf({ graph, manifest }) !== expected)
     throw new ArchiveError('it is damaged: its checksum is another');
+  const wrong = wrongIn(graph, manifest);
+  if (wrong !== undefined) throw new ArchiveError(`it says what cannot be: ${wrong}`);
   return { graph, manifest };
+}
+
+/** Where an archive comes from is not known, and its checksum is no signature: what it says becomes keys and settings. */
+function wrongIn(graph: GraphConfig, manifest: Manifest): string | undefined {
+  const isCount = (value: unknown, from: number, to = Number.MAX_SAFE_INTEGER): boolean =>
+    Number.isSafeInteger(value) && (value as number) >= from && (value as number) <= to;
+  const { interval, keep } = graph.snapshots ?? {};
+  if (!isCount(graph.partitions, 1, PARTITIONS_MAX)) return `${String(graph.partitions)} partitions`;
+  if (!REPLICAS.includes(graph.replicas)) return `${String(graph.replicas)} replicas`;
+  if (!isCount(interval, 0) || !isCount(keep, 2)) return 'settings of snapshots that are none';
+  if (typeof graph.purgeEdges !== 'boolean') return 'purgeEdges is neither true nor false';
+  const { barrier, sequence, generation, partitions, parts } = manifest;
+  if (!isCount(barrier, 1) || !isCount(sequence, 0) || !isCount(generation, 1))
+    return 'numbers of a snapshot that are none';
+  if (!isCount(partitions, 1, PARTITIONS_MAX) || !Array.isArray(parts)) return 'parts that are none';
+  const tasks = tasksOf(partitions);
+  if (parts.length !== tasks.length || !tasks.every((task) => parts.some((part) => part.task === task)))
+    return 'it has not the parts of a snapshot';
+  return parts.every(({ index }) => /^[0-9a-f]{64}$/.test(index))
+    ? undefined
+    : 'an index that is no name of a chunk';
 }
 
 interface ChunkRead {

@@ -4,7 +4,7 @@
  * them do no harm: each step is a record that is created once, or removes only what the records say nobody needs.
  */
 import { type GraphConfig, newestGeneration } from '../dataflow/graph-config.ts';
-import { edgesLog, forestLog, partsLog } from '../dataflow/names.ts';
+import { edgesLog, forestLog, partsLog, SNAPSHOTS_BUCKET } from '../dataflow/names.ts';
 import { DamagedBlocks } from '../stage/block-chain.ts';
 import { removeGenerations } from '../stage/generation-logs.ts';
 import { pause } from '../stage/input.ts';
@@ -37,8 +37,10 @@ const FILL_BYTES = 256 * 1024 * 1024;
 const UNDER_WAY_MS = 10_000;
 /** A restore that has not said for so long that it goes on is over. */
 const HOLD_MS = 30_000;
+const OPEN_BARRIERS_MAX = 8;
 const RETIRE_TRY_MS = 5_000;
 const RETIRE_MS = 20_000;
+const COLLECTOR_KEY = 'collector';
 const COLLECT_MS = 10 * 60_000;
 /** Chunks may be named by a part that is not recorded yet. */
 const CHUNK_AGE_MS = 60 * 60_000;
@@ -61,6 +63,8 @@ export class SnapshotKeeper {
   private fillCheckedAt: number;
   private collectedAt: number;
   private saidAt = Number.NEGATIVE_INFINITY;
+  /** Revision of the collector's record, as last seen; unchanged for a whole term, nobody has collected. */
+  private collectorTurn = -1;
   private readonly readBack = new Set<string>();
   /** The generations whose logs are being removed. */
   private retired: { readonly which: string; readonly since: number; triedAt: number } | undefined;
@@ -120,6 +124,7 @@ export class SnapshotKeeper {
     await this.removeRetired(config);
     if (await this.verify(state)) return;
     if (await this.complete(state)) return;
+    await this.sweep(state);
     const kept = this.kept(config, state);
     if (kept === undefined) return;
     await this.retain(config, state, kept);
@@ -190,9 +195,10 @@ export class SnapshotKeeper {
       return false;
     this.lastBarrierAt = now;
     const last = (await this.host.bus.describe(edgesLog(config.name).stream))?.last ?? 0;
-    // An idle graph needs no other snapshot than the one it has.
-    const newest = state.manifests[0];
-    return isNewGeneration || newest === undefined ? last > 0 || isNewGeneration : last > newest.sequence;
+    // An idle graph gets as many at its end as are kept, and then no more: so what lies before can go.
+    const { generation } = newestGeneration(config);
+    const atEnd = state.manifests.filter((one) => one.generation === generation && one.sequence >= last);
+    return (last > 0 || isNewGeneration) && atEnd.length < config.snapshots.keep;
   }
 
   private async isFull(config: GraphConfig): Promise<boolean> {
@@ -212,7 +218,7 @@ export class SnapshotKeeper {
   }
 
   /** Makes the newest barrier a snapshot if all of its parts are in. */
-  private async complete({ barriers, parts, manifests }: SnapshotState): Promise<boolean> {
+  private async complete({ barriers, parts, manifests, digests }: SnapshotState): Promise<boolean> {
     const newest = manifests[0]?.barrier ?? 0;
     for (const barrier of barriers.toReversed()) {
       if (barrier.barrier <= newest) return false;
@@ -221,6 +227,9 @@ export class SnapshotKeeper {
       );
       if (found.length !== barrier.partitions + 2) continue;
       const view = found.find(({ task }) => task === VIEW_PART)!;
+      // Of two views that differ one is wrong, and nobody knows which.
+      if (digests.some(({ at, value }) => Number(at[0]) === barrier.barrier && value !== view.digest))
+        continue;
       const edges = found.find(({ task }) => task === PARTITIONER_PART)!.inputs[0];
       const manifest: Manifest = {
         ...barrier,
@@ -259,6 +268,17 @@ export class SnapshotKeeper {
   private kept({ snapshots }: GraphConfig, { manifests, verified }: SnapshotState): Manifest[] | undefined {
     const kept = manifests.filter(({ barrier }) => verified.has(barrier)).slice(0, snapshots.keep);
     return kept.length < snapshots.keep ? undefined : kept;
+  }
+
+  /** Drops barriers that became no snapshot, but for the newest: without a gateway none does, and they would pile up. */
+  private async sweep({ barriers, manifests }: SnapshotState): Promise<void> {
+    const open = barriers.filter(
+      ({ barrier }) => !manifests.some((manifest) => manifest.barrier === barrier),
+    );
+    for (const { barrier, partitions } of open.slice(0, -OPEN_BARRIERS_MAX)) {
+      await this.dropSnapshot(barrier, tasksOf(partitions));
+      await this.records.remove('barrier', String(barrier));
+    }
   }
 
   private heldBarriers({ holds }: SnapshotState): number[] {
@@ -364,6 +384,18 @@ export class SnapshotKeeper {
     const { clock, chunks, kv, log } = this.host;
     if (clock.now() - this.collectedAt < COLLECT_MS) return;
     this.collectedAt = clock.now();
+    // Chunks are everybody's: whoever changes the record first collects for all.
+    const turn = await kv.get(SNAPSHOTS_BUCKET, COLLECTOR_KEY);
+    const isMine = this.collectorTurn === (turn?.revision ?? 0);
+    this.collectorTurn = turn?.revision ?? 0;
+    if (!isMine) return;
+    const value = JSON.stringify({ by: this.host.instance });
+    const taken =
+      turn === undefined
+        ? await kv.create(SNAPSHOTS_BUCKET, COLLECTOR_KEY, value)
+        : await kv.update(SNAPSHOTS_BUCKET, COLLECTOR_KEY, value, turn.revision);
+    if (taken === undefined) return;
+    this.collectorTurn = taken;
     // Listed before the parts are read: what is stored meanwhile is not in the list.
     const stored = await chunks.list();
     const named = new Set<string>();
@@ -420,6 +452,7 @@ export async function damageOf(
       names = await chunkNames(chunks, index);
     } catch (error) {
       if (!(error instanceof DamagedBlocks)) throw error;
+      await chunks.remove(index);
       return `part ${task}: the index ${error.message}`;
     }
     for (const name of names) {

@@ -33,8 +33,8 @@ export interface TaskSnapshotsOptions {
   readonly accepts: (manifest: Manifest) => boolean;
   /** Whether this process is to store the part; a view is in every gateway, and one of them stores it. */
   readonly stores: () => boolean;
-  /** Told of another gateway's view that differs at the same barrier. */
-  readonly diverged?: (message: string) => void;
+  /** Told at each barrier of another gateway's view that differs there, or that none does. */
+  readonly diverged?: (message: string | undefined) => void;
 }
 
 interface Job {
@@ -175,13 +175,14 @@ export class TaskSnapshots implements StageSnapshots {
     if (digest === undefined || diverged === undefined) return;
     await this.records.put('digest', `${barrier}.${this.host.instance}`, digest);
     const { digests } = await this.records.read();
-    for (const { at, value } of digests) {
-      if (Number(at[0]) !== barrier || value === digest) continue;
-      diverged(
-        `at barrier ${barrier} the view of instance ${at[1]} differs from that of ${this.host.instance} ` +
-          `(${value} and ${digest}): one of them is wrong. Remove the view's folder of one, and compare again`,
-      );
-    }
+    const other = digests.find(({ at, value }) => Number(at[0]) === barrier && value !== digest);
+    diverged(
+      other === undefined
+        ? undefined
+        : `at barrier ${barrier} the view of instance ${other.at[1]} differs from that of ${this.host.instance} ` +
+            `(${other.value} and ${digest}): one of them is wrong. Stop one, remove its folder of the view, start it again; ` +
+            'the next barrier compares anew',
+    );
   }
 }
 

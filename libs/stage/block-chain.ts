@@ -76,6 +76,9 @@ export class BlockChain {
   private next = 0;
   private last: Lanes = NO_LANES;
   private payloadBytes = 0;
+  /** The smallest payload since the chain began, and what a block takes besides. */
+  private leastPayload = 0;
+  private overheadBytes = BLOCK_OVERHEAD_BYTES;
   private readonly writer = new ByteWriter();
   /** Chains whose blocks somebody reads; they are deleted when nobody does any more. */
   private readonly pins = new Map<number, number>();
@@ -142,17 +145,16 @@ export class BlockChain {
     return (await store.get(HEAD_KEY)) !== undefined;
   }
 
-  /** Keeps the chain's blocks until the function that it gives is called. */
+  /**
+   * Keeps the chain's blocks until the function that it gives is called. They are deleted by the next copy or at the next
+   * start, not then: it would be while others write.
+   */
   pin(chain: number): () => Promise<void> {
     this.pins.set(chain, (this.pins.get(chain) ?? 0) + 1);
     return async () => {
       const left = this.pins.get(chain)! - 1;
-      if (left > 0) {
-        this.pins.set(chain, left);
-        return;
-      }
-      this.pins.delete(chain);
-      if (chain !== this.chain) await this.removeChains(chain, chain + 1);
+      if (left > 0) this.pins.set(chain, left);
+      else this.pins.delete(chain);
     };
   }
 
@@ -189,9 +191,15 @@ export class BlockChain {
     await this.removeChains(0, this.chain);
   }
 
-  /** Whether a full copy would be smaller than what the chain has become. */
-  get wantsCopy(): boolean {
-    return this.next * BLOCK_OVERHEAD_BYTES > this.payloadBytes + COPY_SLACK_BYTES;
+  /**
+   * Whether a full copy would be much smaller than what the chain has become: by what a copy takes, if the core knows; else
+   * by what blocks take that add nothing.
+   */
+  wantsCopy(copyBytes: number | undefined): boolean {
+    const bytes = this.payloadBytes + this.next * this.overheadBytes;
+    const least = this.next === 0 ? 0 : this.next * (this.overheadBytes + this.leastPayload);
+    const state = copyBytes ?? bytes - least;
+    return bytes - state > state + COPY_SLACK_BYTES;
   }
 
   /** Begins a new chain with a full copy, given in pieces, and deletes the old one. */
@@ -225,6 +233,7 @@ export class BlockChain {
     this.next = 0;
     this.last = NO_LANES;
     this.payloadBytes = 0;
+    this.leastPayload = 0;
     this.atBarrier = undefined;
   }
 
@@ -238,7 +247,9 @@ export class BlockChain {
     writer.clear();
     writer.u8(BLOCK_VERSION);
     writer.u8(kind);
+    const before = writer.length;
     writePosition(writer, position);
+    this.overheadBytes = BLOCK_OVERHEAD_BYTES + writer.length - before;
     writer.bytes(payload);
     this.last = checksum(this.last, writer.written());
     writer.u32(this.last.a);
@@ -246,8 +257,13 @@ export class BlockChain {
     const puts = this.pagesOf(writer.copy());
     puts.push([HEAD_KEY, this.head()]);
     this.next += 1;
-    this.payloadBytes += payload.length;
+    this.countPayload(payload.length);
     return puts;
+  }
+
+  private countPayload(bytes: number): void {
+    this.leastPayload = this.payloadBytes === 0 ? bytes : Math.min(this.leastPayload, bytes);
+    this.payloadBytes += bytes;
   }
 
   private pagesOf(bytes: Uint8Array): [Uint8Array, Uint8Array][] {
@@ -321,7 +337,7 @@ export class BlockChain {
       waiting.push(block.payload);
       this.last = block.checksum;
       this.next += 1;
-      this.payloadBytes += block.payload.length;
+      this.countPayload(block.payload.length);
       if (!block.whole) return;
       for (const payload of waiting) {
         apply(new ByteReader(payload));

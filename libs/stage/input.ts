@@ -34,6 +34,10 @@ export interface InputHost {
    */
   readonly edgesStream: string | undefined;
   readonly isOver: () => boolean;
+  /** Whether the log was given up, so that it will never be there again. */
+  readonly isGivenUp: () => boolean;
+  /** Ends the session. */
+  readonly fail: (error: Error) => void;
   readonly setProblem: (about: string, problem: Problem | undefined) => void;
   /** Another look at EDGES behind the input. */
   readonly checkEdges: () => Promise<void>;
@@ -149,6 +153,14 @@ export class Input {
     const { host, core, log } = this;
     if ((await host.bus.describe(log.stream)) === undefined) {
       const isDerived = host.edgesStream !== undefined;
+      if (host.isGivenUp()) {
+        const error = new LogError(
+          'log-gap',
+          `stream ${log.stream} was given up before it was read to its end`,
+        );
+        host.fail(error);
+        throw error;
+      }
       // Between stages this is how every start looks until the writer has made its log.
       if (isDerived) throw new Error('it is not there (yet): its writer is not running, or it was deleted');
       throw new LogError(

@@ -10,6 +10,9 @@ import { checkPosition } from './position-check.ts';
 import type { OutputEnd, StageCore } from './stage-core.ts';
 import type { StagePlan } from './stage-plan.ts';
 
+/** State on disk that is so far behind the newest snapshot is not gone on from. */
+const STALE_MESSAGES = 10_000;
+
 export interface RestoreHost {
   /** For people: the task. */
   readonly name: string;
@@ -48,7 +51,8 @@ export class StateRestore<Core extends StageCore> {
   async restore(isGapped: boolean): Promise<RestoredState<Core>> {
     const local = await this.fromDisk();
     const isWhole = local.position !== undefined && local.found.kind !== 'damaged';
-    if (isWhole && !isGapped && !(await this.isBehind(local))) return local;
+    const isUsable = isWhole && !isGapped && !(await this.isBehind(local));
+    if (isUsable && !(await this.isStale(local))) return local;
     const state = await this.fromSnapshots(local);
     if (state.position !== undefined) return state;
     if (this.plan.seed === undefined) {
@@ -104,6 +108,14 @@ export class StateRestore<Core extends StageCore> {
       if (log.created === read.created && log.first > read.sequence + 1) return true;
     }
     return false;
+  }
+
+  /** Whether a snapshot saves replaying a great many messages: a task may come back to an instance it left long ago. */
+  private async isStale({ core, position }: RestoredState<Core>): Promise<boolean> {
+    const { edgesStream } = this.host;
+    const own = edgesStream === undefined ? position?.inputs[0]?.sequence : core.edgesRead?.sequence;
+    const [newest] = (await this.plan.snapshots?.parts()) ?? [];
+    return newest !== undefined && newest.sequence - (own ?? 0) > STALE_MESSAGES;
   }
 
   /** The state of the newest snapshot that is newer than what is on disk, and whole; else what is on disk. */

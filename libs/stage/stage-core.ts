@@ -76,6 +76,8 @@ export interface StageCore {
    */
   readonly dueMark: Mark | undefined;
   cut(mark: Mark): Cut;
+  /** About the bytes of a copy, where increments repeat what earlier ones had; undefined: they do not. */
+  readonly copyBytes?: number;
   /** The whole state as of the last cut, in pieces that `restore` takes; nothing is applied meanwhile. */
   copy(): Iterable<Uint8Array>;
 

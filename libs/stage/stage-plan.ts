@@ -22,6 +22,8 @@ export interface StagePlan<Core extends StageCore> {
   readonly prepare?: (core: Core, position: BlockPosition | undefined) => BlockPosition | undefined;
   /** Where the stream is marked; of the partitioner alone. */
   readonly marks?: MarkSource;
+  /** Whether the logs that the core reads were given up: then the state needs a newer snapshot. */
+  readonly isGivenUp?: (core: Core) => boolean;
   /**
    * The generation's inputs are read to their end: goes on with the next one's, if it is known yet. Without this the
    * task has ended, or begins anew by another plan.

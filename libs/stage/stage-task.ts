@@ -308,7 +308,8 @@ export class StageTask<Core extends StageCore> {
     const inputs = plan
       .inputs(core)
       .map(
-        (log, at) => new Input(log, at, position?.inputs[at] ?? LOG_START, core, this.inputHost(core, run)),
+        (log, at) =>
+          new Input(log, at, position?.inputs[at] ?? LOG_START, core, this.inputHost(session, run)),
       );
     const marks = await this.recordedMarks(plan, inputs);
     const flush = new Flush(this.wake);
@@ -345,7 +346,7 @@ export class StageTask<Core extends StageCore> {
             age >= this.options.epochMs ||
             (this.options.closeWhenIdle && !worked));
         if (due && !flush.running) {
-          if (chain.wantsCopy) await this.flushWithCopy(session, inputs);
+          if (chain.wantsCopy(core.copyBytes)) await this.flushWithCopy(session, inputs);
           else flush.start(this.flush(session, core.cut(NO_MARK), inputs, NO_MARK));
           dirtySince = this.clock.now();
         } else if (flush.running && core.pendingBytes >= PENDING_BYTES_MAX) await flush.settled();
@@ -370,7 +371,7 @@ export class StageTask<Core extends StageCore> {
     }
   }
 
-  private inputHost(core: Core, run: Run): InputHost {
+  private inputHost({ plan, core }: Session<Core>, run: Run): InputHost {
     return {
       name: this.options.name,
       bus: this.bus,
@@ -378,6 +379,11 @@ export class StageTask<Core extends StageCore> {
       log: this.log,
       edgesStream: this.options.edgesStream,
       isOver: () => run.ended || this.stopRequested,
+      isGivenUp: () => plan.isGivenUp?.(core) === true,
+      fail: (error) => {
+        run.failure ??= error;
+        this.wake.raise();
+      },
       setProblem: (about, problem) => this.setProblem(about, problem),
       checkEdges: () => this.checkEdges(core),
       opened: () => {

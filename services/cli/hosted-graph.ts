@@ -21,6 +21,11 @@ export interface StateFolders {
   removeAll(): Promise<void>;
 }
 
+/** A task that the cluster places, and how it is run here. */
+export interface RunnableTask extends TaskSpec {
+  readonly run: () => TaskRun;
+}
+
 export interface HostedGraphOptions {
   readonly graph: LiveGraph;
   readonly folders: StateFolders;
@@ -80,7 +85,7 @@ export class HostedGraph {
   }
 
   /** The tasks that the cluster places, each with how it is run here. */
-  get specs(): readonly (TaskSpec & { readonly run: () => TaskRun })[] {
+  get specs(): readonly RunnableTask[] {
     const { name, id, generations, origin } = this.graph.config;
     // Rebuilt: these tasks are over, and those of the new origin another one's to run.
     if (origin !== this.origin) return [];

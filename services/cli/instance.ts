@@ -9,18 +9,22 @@ import { connectNats, defaultReplicas, NatsBus } from '../../libs/bus/nats-bus.t
 import { NatsChunks } from '../../libs/bus/nats-chunks.ts';
 import { NatsKv } from '../../libs/bus/nats-kv.ts';
 import { Registry } from '../../libs/bus/registry.ts';
-import type { InstanceReport } from '../../libs/bus/report.ts';
+import type { InstanceReport, TaskReport } from '../../libs/bus/report.ts';
 import { type ClusterStatus, Member } from '../../libs/cluster/member.ts';
 import type { Chunks, Clock } from '../../libs/stage/ports.ts';
 import { FileChunks } from '../../libs/store/file-chunks.ts';
 import { LevelStore, StoreError } from '../../libs/store/level-store.ts';
 import type { GraphHost } from '../gateway/graph-host.ts';
 import { CliError, EXIT } from './exit.ts';
+import type { RunnableTask } from './hosted-graph.ts';
 import { HostedGraphs } from './hosted-graphs.ts';
 import { LevelFolders } from './level-folders.ts';
 import { lackOf } from './nats-server.ts';
 import type { Role } from './roles.ts';
 
+/** An instance tells of so many tasks; of more it tells only which have a problem. */
+const REPORTS_MAX = 1_000;
+const PROBLEM_CHARS_MAX = 400;
 const GRAPHS_POLL_MS = 500;
 /** How often an instance says that it still waits for nats-server. */
 const WAITING_MS = 5_000;
@@ -71,7 +75,7 @@ export class Instance {
   readonly started = new Date();
   private readonly connections: Connections;
   private readonly folderLock: LevelStore;
-  private readonly member: Member;
+  private readonly member: Member<RunnableTask>;
   private readonly graphs: HostedGraphs;
   private readonly stopping = new AbortController();
   private loop: Promise<unknown> = Promise.resolve();
@@ -117,7 +121,7 @@ export class Instance {
         report: () => this.report(),
       },
       () => this.graphs.specs,
-      ({ key }) => this.graphs.specs.find((spec) => spec.key === key)!.run(),
+      (spec) => spec.run(),
     );
   }
 
@@ -227,7 +231,7 @@ export class Instance {
       pid: process.pid,
       started: this.started.toISOString(),
       reported: new Date().toISOString(),
-      tasks: this.graphs.reports,
+      tasks: reported(this.graphs.reports),
     };
   }
 
@@ -235,6 +239,17 @@ export class Instance {
     const until = performance.now() + ms;
     while (!this.stopping.signal.aborted && performance.now() < until) await processClock.sleep(50);
   }
+}
+
+/** What fits into a record that must be written every second: a report that is too large would pass for a death. */
+function reported(tasks: readonly TaskReport[]): readonly TaskReport[] {
+  const withProblems = tasks.filter(({ problem }) => problem !== undefined);
+  const shown = tasks.length <= REPORTS_MAX ? tasks : withProblems.slice(0, REPORTS_MAX);
+  return shown.map(({ problem, ...task }) =>
+    problem === undefined
+      ? task
+      : { ...task, problem: { ...problem, message: problem.message.slice(0, PROBLEM_CHARS_MAX) } },
+  );
 }
 
 interface Connections {

@@ -16,7 +16,7 @@ const FREE_CHECK_MS = 500;
  * At some damages LevelDB ends the process (an assertion fails): when it has died so often in a row while it read a
  * state, that state is given up.
  */
-const DEATHS_MAX = 2;
+const DEATHS_MAX = 3;
 
 export class LevelFolders implements StateFolders {
   private readonly folder: string;

@@ -3,6 +3,7 @@
  * The program `watershed`: reads the command line, runs one command, ends with a status that tells.
  */
 import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import type { GraphSettings } from '../../libs/api/graph.ts';
 import { createGraph } from '../../libs/bus/graphs.ts';
@@ -227,7 +228,9 @@ program
       .default('./watershed-data'),
   )
   .addOption(
-    new Option('--name <name>', 'of the instance; made of its roles if absent').env('WATERSHED_NAME'),
+    new Option('--name <name>', 'of the instance; its roles and the host name if absent').env(
+      'WATERSHED_NAME',
+    ),
   )
   .addOption(
     new Option('--http <address>', 'where a gateway answers').env('WATERSHED_HTTP').default('127.0.0.1:8080'),
@@ -283,7 +286,7 @@ program
       logLevel: string;
     }) => {
       const roles = parseRoles(flags.roles);
-      const name = flags.name ?? roles.join('-');
+      const name = flags.name ?? defaultName(roles);
       if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) {
         throw new CliError(EXIT.usage, `--name: "${name}" is not 1 to 64 letters, digits, - and _`);
       }
@@ -663,6 +666,12 @@ function snapshotName(text: string): string {
     throw new InvalidArgumentError(`"${text}" is neither a number nor a name: 1 to 63 of a-z, 0-9 and -.`);
   }
   return text;
+}
+
+/** Two of one name on two machines would fight for every task. */
+function defaultName(roles: readonly string[]): string {
+  const host = hostname().replaceAll(/[^A-Za-z0-9_-]/g, '-');
+  return `${roles.join('-')}-${host}`.slice(0, 64);
 }
 
 function snapshotStore(text: string): SnapshotStore {

@@ -119,7 +119,7 @@ export class GraphHost implements ViewObserver {
           stores: storesView,
           diverged: (message) => {
             this.divergence = message;
-            stage.log.error({ graph: name }, message);
+            if (message !== undefined) stage.log.error({ graph: name }, message);
           },
         },
         snapshots,
@@ -135,6 +135,7 @@ export class GraphHost implements ViewObserver {
               return { inputs: [], outputs: [], barrier: 0 };
             },
       prepare: (view, position) => this.prepare(view, position),
+      isGivenUp: (view) => view.generation!.generation < graph.config.generations[0]!.generation,
       next: (view) => {
         const after = view.generation!.generation;
         const next = graph.config.generations.find(({ generation }) => generation > after);

@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { MemoryKv } from '../../../libs/bus/memory-kv.ts';
 import { newGraphConfig } from '../../../libs/dataflow/graph-config.ts';
 import {
+  type Archive,
   archiveText,
   cloneConfig,
   copyChunks,
@@ -24,12 +25,12 @@ let store: MemoryChunks;
 let snapshot: Manifest;
 let shared: string;
 
-/** Two parts that have a chunk in common. */
+/** Parts that have a chunk in common. */
 beforeEach(async () => {
   store = new MemoryChunks(realClock);
   shared = await store.put(bytes('shared'));
   const parts = [];
-  for (const task of ['view', 'worker-0']) {
+  for (const task of ['partitioner', 'view', 'worker-0']) {
     const names = [shared, await store.put(bytes(`of ${task}`))];
     const index = await store.put(bytes(JSON.stringify(names)));
     parts.push({
@@ -44,7 +45,7 @@ beforeEach(async () => {
       inputs: [],
     });
   }
-  snapshot = manifest(4, 40, { parts });
+  snapshot = manifest(4, 40, { partitions: 1, parts });
 });
 
 function bytes(text: string): Uint8Array {
@@ -54,6 +55,21 @@ function bytes(text: string): Uint8Array {
 test('an archive comes back as it was written', () => {
   const archive = { graph: GRAPH, manifest: snapshot };
   expect(readArchive(archiveText(archive))).toEqual(archive);
+});
+
+test('an archive that says what cannot be is refused, though its checksum is right', () => {
+  const refused = (graph: object, changes: object = {}): void => {
+    const archive = { graph: { ...GRAPH, ...graph }, manifest: { ...snapshot, ...changes } };
+    expect(() => readArchive(archiveText(archive as Archive))).toThrow(/says what cannot be/);
+  };
+  refused({ partitions: 1_000_000 });
+  refused({ snapshots: { interval: -1, keep: 2 } });
+  refused({ snapshots: { interval: 60, keep: 0 } });
+  refused({ purgeEdges: 'yes' });
+  refused({}, { barrier: '*' });
+  refused({}, { parts: {} });
+  refused({}, { parts: [...snapshot.parts.slice(1), { ...snapshot.parts[0]!, task: '>' }] });
+  refused({}, { parts: [...snapshot.parts.slice(1), { ...snapshot.parts[0]!, index: '../x' }] });
 });
 
 test('an archive that is damaged, of a newer format, or none, is refused with the reason', () => {
@@ -82,7 +98,7 @@ test('a snapshot is found by its number or its name', () => {
 
 test('all chunks of a snapshot are copied, each once, and are enough', async () => {
   const copy = new MemoryChunks(realClock);
-  expect(await copyChunks(store, copy, snapshot)).toMatchObject({ chunks: 5 });
+  expect(await copyChunks(store, copy, snapshot)).toMatchObject({ chunks: 7 });
   expect(await damagesOf(copy, snapshot, new Set())).toEqual([]);
   expect((await copy.list()).map(({ name }) => name).sort()).toEqual(
     (await store.list()).map(({ name }) => name).sort(),
@@ -98,9 +114,9 @@ test('every chunk that is missing or damaged is named, an index too, and nothing
     else damaged.lose(at);
     const state = at % 2 === 0 ? 'damaged' : 'missing';
     const damages = await damagesOf(damaged, snapshot, new Set());
-    // A chunk of both parts is named with both.
-    expect(damages).toHaveLength(name === shared ? 2 : 1);
-    expect(damages[0]).toMatch(new RegExp(`^part (view|worker-0): chunk ${name} is ${state}$`));
+    // A chunk of all parts is named with both.
+    expect(damages).toHaveLength(name === shared ? 3 : 1);
+    expect(damages[0]).toMatch(new RegExp(`^part (partitioner|view|worker-0): chunk ${name} is ${state}$`));
     await expect(copyChunks(damaged, new MemoryChunks(realClock), snapshot)).rejects.toThrow(damages[0]);
   }
 });
@@ -108,7 +124,7 @@ test('every chunk that is missing or damaged is named, an index too, and nothing
 test('what was read whole is not read again', async () => {
   const whole = new Set<string>();
   await damagesOf(store, snapshot, whole);
-  expect(whole.size).toBe(5);
+  expect(whole.size).toBe(7);
   const reads: string[] = [];
   const get = store.get.bind(store);
   store.get = async (name) => {
