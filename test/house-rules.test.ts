@@ -142,6 +142,8 @@ const ENTRIES: readonly RegExp[] = [
   /^services\/gateway\/write-openapi\.ts$/,
   /^test\/.*\.test\.ts$/,
   /^test\/bench\/main\.ts$/,
+  // Long runs of the simulated cluster, and the faults put into it on purpose.
+  /^test\/simulation\/cluster\/(?:soak|mutants-main)\.ts$/,
   // The rival of the pipeline, in processes of its own.
   /^test\/bench\/bare-copy\.ts$/,
   // The long run of test/e2e/chaos.test.ts, for people.

@@ -36,13 +36,13 @@ export interface InputHost {
   readonly isOver: () => boolean;
   /** Whether the log was given up, so that it will never be there again. */
   readonly isGivenUp: () => boolean;
-  /** Ends the session. */
-  readonly fail: (error: Error) => void;
   readonly setProblem: (about: string, problem: Problem | undefined) => void;
   /** Another look at EDGES behind the input. */
   readonly checkEdges: () => Promise<void>;
   readonly opened: () => void;
   readonly healed: () => void;
+  /** The input does not continue the state: only a newer one helps. */
+  readonly failed: (error: LogError) => void;
   /** Messages are ready. */
   readonly wake: () => void;
 }
@@ -123,6 +123,10 @@ export class Input {
         }
       } catch (error) {
         if (host.isOver()) break;
+        if (error instanceof LogError && error.code === 'log-gap') {
+          host.failed(error);
+          break;
+        }
         host.setProblem(this.log.stream, readProblem(this.log.stream, error));
         await pause(host.clock, retryMs, host.isOver);
         retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
@@ -153,14 +157,8 @@ export class Input {
     const { host, core, log } = this;
     if ((await host.bus.describe(log.stream)) === undefined) {
       const isDerived = host.edgesStream !== undefined;
-      if (host.isGivenUp()) {
-        const error = new LogError(
-          'log-gap',
-          `stream ${log.stream} was given up before it was read to its end`,
-        );
-        host.fail(error);
-        throw error;
-      }
+      if (host.isGivenUp())
+        throw new LogError('log-gap', `stream ${log.stream} was given up before it was read to its end`);
       // Between stages this is how every start looks until the writer has made its log.
       if (isDerived) throw new Error('it is not there (yet): its writer is not running, or it was deleted');
       throw new LogError(
@@ -204,6 +202,10 @@ export class Input {
       await checkPosition(host.bus, edgesStream, core.edgesRead ?? LOG_START);
       const state = await host.bus.describe(stream);
       if (state === undefined) throw error;
+      if (error.code === 'log-truncated' && state.first > state.last && state.last > this.position.sequence) {
+        // A stage's own purge leaves the last message; here no message is left to tell where the log goes on.
+        throw new LogError('log-gap', `stream ${stream} was emptied, and not all of it had been read`);
+      }
       host.healed();
       host.log.warn(
         { task: host.name, stream, code: error.code },

@@ -38,6 +38,8 @@ export class StateRestore<Core extends StageCore> {
   private readonly plan: StagePlan<Core>;
   private readonly chain: BlockChain;
   private readonly ends: readonly OutputEnd[];
+  /** The newest message of the first input that a state, cut back since, had handed on. */
+  handedOn = 0;
 
   /** `ends`: of the outputs, as their logs have them. */
   constructor(host: RestoreHost, plan: StagePlan<Core>, chain: BlockChain, ends: readonly OutputEnd[]) {
@@ -91,7 +93,10 @@ export class StateRestore<Core extends StageCore> {
             !core.bindsState(at) || comparePositions(through, this.ends[at]!.end.through) <= 0,
         ),
       (payload) => core.restore(payload),
-      (newest) => this.assertInputsKept(core, newest),
+      async (newest) => {
+        await this.assertInputsKept(core, newest);
+        this.handedOn = Math.max(this.handedOn, newest.inputs[0]?.sequence ?? 0);
+      },
       () => clock.yield(),
       () => core.digest,
     );

@@ -22,6 +22,8 @@ export interface StagePlan<Core extends StageCore> {
   readonly prepare?: (core: Core, position: BlockPosition | undefined) => BlockPosition | undefined;
   /** Where the stream is marked; of the partitioner alone. */
   readonly marks?: MarkSource;
+  /** The message through which the inputs go, where their generation has ended. */
+  readonly endsAt?: (core: Core) => number | undefined;
   /** Whether the logs that the core reads were given up: then the state needs a newer snapshot. */
   readonly isGivenUp?: (core: Core) => boolean;
   /**

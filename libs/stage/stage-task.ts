@@ -36,6 +36,8 @@ const WAIT_MS = 1_000;
 const FENCE_ATTEMPTS_MAX = 100;
 /** How often a stage looks at its outputs, and one behind the partitioner at EDGES, while nothing else makes it. */
 const LOGS_CHECK_MS = 5_000;
+/** After so many of these looks a generation that does not end is said to be short. */
+const SHORT_CHECKS = 3;
 /** How often a stage looks for the generation after one that has ended. */
 const NEXT_GENERATION_MS = 100;
 /** After a mark could not be recorded. */
@@ -196,8 +198,9 @@ export class StageTask<Core extends StageCore> {
       const position = plan.prepare === undefined ? restored : plan.prepare(core, restored);
       const fenced = await this.becomeOwner(core, outputs, ends, position);
       this.barrier = position?.barrier ?? 0;
+      // Others may have read what an output has lost since: nothing is marked before it is there again.
       const replayedThrough = Math.max(
-        0,
+        restore.handedOn,
         ...fenced.map(({ end }, at) => (core.bindsState(at) ? wholeMessagesBelow(end.through) : 0)),
       );
       const session = { plan, core, chain, outputs, replayedThrough, failure: undefined };
@@ -301,7 +304,7 @@ export class StageTask<Core extends StageCore> {
 
   /** Reads and applies, until told to stop or to the end of the generation. */
   private async process(session: Session<Core>, position: BlockPosition | undefined): Promise<Outcome> {
-    const { core, chain, plan, outputs } = session;
+    const { core, chain, plan } = session;
     // Before anybody asks: what was counted from another EDGES must never seem to be well.
     await this.checkEdges(core);
     const run: Run = { ended: false, failure: undefined };
@@ -314,7 +317,7 @@ export class StageTask<Core extends StageCore> {
     const marks = await this.recordedMarks(plan, inputs);
     const flush = new Flush(this.wake);
     for (const input of inputs) input.start();
-    const checking = this.watchLogs(core, outputs, run);
+    const checking = this.watchLogs(session, inputs, run);
     let outcome: Outcome = 'stopped';
     try {
       this.core = core;
@@ -380,10 +383,6 @@ export class StageTask<Core extends StageCore> {
       edgesStream: this.options.edgesStream,
       isOver: () => run.ended || this.stopRequested,
       isGivenUp: () => plan.isGivenUp?.(core) === true,
-      fail: (error) => {
-        run.failure ??= error;
-        this.wake.raise();
-      },
       setProblem: (about, problem) => this.setProblem(about, problem),
       checkEdges: () => this.checkEdges(core),
       opened: () => {
@@ -391,6 +390,10 @@ export class StageTask<Core extends StageCore> {
       },
       healed: () => {
         this.healed += 1;
+      },
+      failed: (error) => {
+        run.failure ??= error;
+        this.wake.raise();
       },
       wake: () => this.wake.raise(),
     };
@@ -567,13 +570,37 @@ export class StageTask<Core extends StageCore> {
    * Finds what no message tells: another EDGES behind the inputs; while nothing is appended, an output that is gone or
    * has another owner.
    */
-  private async watchLogs(core: Core, outputs: readonly OutputLog[], run: Run): Promise<void> {
+  private async watchLogs(
+    { plan, core, outputs }: Session<Core>,
+    inputs: readonly Input[],
+    run: Run,
+  ): Promise<void> {
+    let checksShort = 0;
     while (!run.ended && !this.stopRequested) {
       await pause(this.clock, LOGS_CHECK_MS, () => run.ended || this.stopRequested);
       if (run.ended) continue;
       await this.checkEdges(core);
       run.failure ??= await this.checkOutputs(core, outputs);
+      checksShort = (await this.isShort(plan, core, inputs)) ? checksShort + 1 : 0;
+      // Its last owner may be about to write them.
+      this.setProblem('end', checksShort < SHORT_CHECKS ? undefined : shortProblem(inputs));
       if (run.failure !== undefined) this.wake.raise();
+    }
+  }
+
+  /** Whether the inputs end before their generation does: nobody writes what was lost of them. */
+  private async isShort(plan: StagePlan<Core>, core: Core, inputs: readonly Input[]): Promise<boolean> {
+    const end = plan.endsAt?.(core);
+    if (end === undefined || (core.edgesRead?.sequence ?? 0) >= end) return false;
+    try {
+      for (const { log, position } of inputs) {
+        const state = await this.bus.describe(log.stream);
+        if (state === undefined || state.last > position.sequence) return false;
+      }
+      return true;
+    } catch {
+      // A server that does not answer is the readers' to report.
+      return false;
     }
   }
 
@@ -614,6 +641,16 @@ export class StageTask<Core extends StageCore> {
     else if (problem.code === 'retrying') this.log.warn(fields, problem.message);
     else this.log.error(fields, problem.message);
   }
+}
+
+function shortProblem(inputs: readonly Input[]): Problem {
+  const streams = inputs.map(({ log }) => log.stream).join(', ');
+  return {
+    code: 'log-truncated',
+    message:
+      `${streams}: the end of the generation is missing, and nobody writes it any more: its tail is lost. Rebuild the graph ` +
+      '(watershed graph rebuild)',
+  };
 }
 
 /** The last message of the first input that is applied. */

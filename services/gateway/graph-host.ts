@@ -135,6 +135,8 @@ export class GraphHost implements ViewObserver {
               return { inputs: [], outputs: [], barrier: 0 };
             },
       prepare: (view, position) => this.prepare(view, position),
+      endsAt: (view) =>
+        graph.config.generations.find(({ generation }) => generation > view.generation!.generation)?.after,
       isGivenUp: (view) => view.generation!.generation < graph.config.generations[0]!.generation,
       next: (view) => {
         const after = view.generation!.generation;

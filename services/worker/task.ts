@@ -47,6 +47,7 @@ export function workerTask(
         },
         snapshots,
       ),
+      endsAt: () => graph.config.generations.find((later) => later.generation === number + 1)?.after,
       // It has ended; what it wrote is watched over until the generation is given up.
       next: () => false,
     }),

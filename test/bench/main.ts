@@ -1,5 +1,6 @@
 /** `npm run bench [name …]`: every figure with its rival in the same run. Results: README.md beside this file. */
 import { cpus } from 'node:os';
+import { benchFailOver, benchSnapshots } from './cluster.bench.ts';
 import { benchFlat } from './flat.bench.ts';
 import { benchMemory } from './memory.bench.ts';
 import { benchEndToEnd, benchLatency } from './pipeline.bench.ts';
@@ -13,6 +14,8 @@ const benches: Record<string, () => string[] | Promise<string[]>> = {
   'end-to-end': benchEndToEnd,
   latency: benchLatency,
   flat: benchFlat,
+  snapshots: benchSnapshots,
+  'fail-over': benchFailOver,
 };
 
 const wanted = process.argv.slice(2);

@@ -59,12 +59,12 @@ export function benchMemory(): string[] {
     `  resident with both: ${(process.memoryUsage().rss / 2 ** 30).toFixed(2)} GiB, at most ${(peak / 2 ** 30).toFixed(2)} GiB while growing`,
   ];
   for (const [name, core, fresh] of [
-    ['worker', worker, new Worker({ graphId: '0'.repeat(32), generation: 1, partition: 0, partitions: 1 })],
     [
-      'view',
-      view,
-      new View({ graphId: '0'.repeat(32), generation: 1, partitions: 1 }, { visible() {}, advanced() {} }),
+      'worker',
+      worker,
+      new Worker({ graphId: '0'.repeat(32), generation: 1, partition: 0, partitions: 1, after: 0 }),
     ],
+    ['view', view, new View({ graphId: '0'.repeat(32), origin: 1 }, { visible() {}, advanced() {} })],
   ] as const) {
     const pieces = [...core.copy()];
     const ms = timed(() => {

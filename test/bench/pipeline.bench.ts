@@ -101,51 +101,60 @@ export async function benchEndToEnd(): Promise<string[]> {
   return lines;
 }
 
-/** From before the publish to the HTTP answer that holds the message, at 20,000 edges a second. */
-export async function benchLatency(): Promise<string[]> {
-  const seconds = 30;
-  const perSecond = 200;
-  const perMessage = 100;
-  const pairs = skewedEdges(seconds * perSecond * perMessage, 400_000, 1.5);
+const LATENCY_SECONDS = 30;
+const PER_SECOND = 200;
+const PER_MESSAGE = 100;
+
+/**
+ * Milliseconds from before the publish to the HTTP answer that holds the message, at 20,000 edges a second.
+ * `interval`: seconds between snapshots, 0: none.
+ */
+export async function latencies(interval: number): Promise<number[]> {
+  const pairs = skewedEdges(LATENCY_SECONDS * PER_SECOND * PER_MESSAGE, 400_000, 1.5);
   const bench = await Bench.start(true);
   try {
-    await bench.pipeline(GRAPH, PARTITIONS);
+    await bench.pipeline(GRAPH, PARTITIONS, interval);
     const builder = new ArrowBatchBuilder();
     const ids = new Uint8Array(2 * ID_BYTES);
-    const latencies: number[] = [];
+    const samples: number[] = [];
     const waiting: Promise<void>[] = [];
     const began = performance.now();
-    for (let message = 0; message < seconds * perSecond; message++) {
-      for (let edge = 0; edge < perMessage; edge++) {
-        const at = (message * perMessage + edge) * 2;
+    for (let message = 0; message < LATENCY_SECONDS * PER_SECOND; message++) {
+      for (let edge = 0; edge < PER_MESSAGE; edge++) {
+        const at = (message * PER_MESSAGE + edge) * 2;
         writeId(pairs[at]!, ids, 0);
         writeId(pairs[at + 1]!, ids, ID_BYTES);
         builder.append(ids, 0, ID_BYTES, ids, ID_BYTES, 2 * ID_BYTES);
       }
       const payload = builder.finish();
-      const due = began + (message * 1000) / perSecond;
+      const due = began + (message * 1000) / PER_SECOND;
       const pause = due - performance.now();
       if (pause > 0) await new Promise((resolve) => setTimeout(resolve, pause));
       // One in ten is waited for, so that the waiting is not the load.
       const sent = performance.now();
       const appending = bench.bus.append(bench.edges(GRAPH), payload, { contentType: ARROW });
-      if (message % 10 !== 0 || message < perSecond) {
+      if (message % 10 !== 0 || message < PER_SECOND) {
         waiting.push(appending.then(() => {}));
         continue;
       }
       waiting.push(
         appending.then(async (appended) => {
           if (appended.kind === 'stored') await bench.visible(GRAPH, appended.sequence);
-          latencies.push(performance.now() - sent);
+          samples.push(performance.now() - sent);
         }),
       );
     }
     await Promise.all(waiting);
-    return [
-      `edge to visible at 20,000 edges/s in messages of ${perMessage}, sync_interval always, ${latencies.length} samples, publish to HTTP answer:`,
-      `  p50 ${percentile(latencies, 0.5).toFixed(1)} ms (asked: 40)   p99 ${percentile(latencies, 0.99).toFixed(1)} ms (asked: 150)   max ${Math.max(...latencies).toFixed(0)} ms`,
-    ];
+    return samples;
   } finally {
     await bench.stop();
   }
+}
+
+export async function benchLatency(): Promise<string[]> {
+  const samples = await latencies(0);
+  return [
+    `edge to visible at 20,000 edges/s in messages of ${PER_MESSAGE}, sync_interval always, ${samples.length} samples, publish to HTTP answer:`,
+    `  p50 ${percentile(samples, 0.5).toFixed(1)} ms (asked: 40)   p99 ${percentile(samples, 0.99).toFixed(1)} ms (asked: 150)   max ${Math.max(...samples).toFixed(0)} ms`,
+  ];
 }

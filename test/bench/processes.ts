@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { NatsConnection } from 'nats';
 import { createGraph } from '../../libs/bus/graphs.ts';
 import { connectNats, NatsBus } from '../../libs/bus/nats-bus.ts';
+import { NatsKv } from '../../libs/bus/nats-kv.ts';
 import { Registry } from '../../libs/bus/registry.ts';
 import { edgesLog, type LogName } from '../../libs/dataflow/names.ts';
 import { ensureNatsServer, type NatsServer, startNatsServer } from '../../services/cli/nats-server.ts';
@@ -24,6 +25,7 @@ export class Bench {
   private readonly connection: NatsConnection;
   private readonly folder: string;
   private readonly children: ChildProcess[] = [];
+  private readonly byName = new Map<string, ChildProcess>();
 
   private constructor(server: NatsServer, connection: NatsConnection, folder: string, port: number) {
     this.server = server;
@@ -41,33 +43,41 @@ export class Bench {
     return new Bench(server, connection, folder, 20_000 + Math.floor(Math.random() * 20_000));
   }
 
-  async createGraph(graph: string, partitions: number): Promise<void> {
-    await createGraph(this.bus, new Registry(this.connection), graph, partitions);
+  /** `interval`: seconds between snapshots, 0: only when asked for. */
+  async createGraph(graph: string, partitions: number, interval = 0): Promise<void> {
+    await createGraph(this.bus, new Registry(new NatsKv(this.connection, 1)), graph, {
+      partitions,
+      snapshots: { interval },
+    });
   }
 
   /** Partitioner, one process per worker, gateway; ready when this returns. */
-  async pipeline(graph: string, partitions: number): Promise<void> {
-    await this.createGraph(graph, partitions);
+  async pipeline(graph: string, partitions: number, interval = 0): Promise<void> {
+    await this.createGraph(graph, partitions, interval);
     this.startPipeline(partitions);
-    await this.ready();
+    await ready(this.url);
   }
 
   startPipeline(partitions: number): void {
-    this.serve('partitioner');
-    for (let partition = 0; partition < partitions; partition++)
-      this.serve('worker', '--partitions', String(partition));
-    this.serve('gateway', '--http', this.url.slice('http://'.length));
+    this.serve('partitioner', 'partitioner');
+    for (let worker = 0; worker < partitions; worker++) this.serve(`worker-${worker}`, 'worker');
+    this.serve('gateway', 'gateway', '--http', this.url.slice('http://'.length));
   }
 
-  private async ready(): Promise<void> {
-    for (;;) {
-      const ok = await fetch(`${this.url}/readyz`).then(
-        (response) => response.ok,
-        () => false,
-      );
-      if (ok) break;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+  /** Another gateway, once it listens. */
+  async gateway(name: string): Promise<Gateway> {
+    const port = 20_000 + Math.floor(Math.random() * 20_000);
+    this.serve(name, 'gateway', '--http', `127.0.0.1:${port}`);
+    const gateway = new Gateway(`http://127.0.0.1:${port}`);
+    await ready(gateway.url);
+    return gateway;
+  }
+
+  async kill(name: string): Promise<void> {
+    const child = this.byName.get(name)!;
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await ended;
   }
 
   /** Stream A → copy → stream B → sink, bare; gives what resolves when the sink has had `count` messages. */
@@ -105,14 +115,7 @@ export class Bench {
   }
 
   async visible(graph: string, sequence: number): Promise<void> {
-    for (;;) {
-      const response = await fetch(`${this.url}/v1/graphs/${graph}?atLeast=${sequence}&timeout=60`).catch(
-        () => undefined,
-      );
-      if (response?.ok === true) return;
-      // Not listening yet, or not there yet.
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+    await new Gateway(this.url).visible(graph, sequence);
   }
 
   edges(graph: string): LogName {
@@ -131,20 +134,68 @@ export class Bench {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  private serve(role: string, ...more: string[]): void {
-    const args = [
-      'serve',
-      '--roles',
-      role,
-      '--nats',
-      this.server.url,
-      '--data',
-      this.folder,
-      '--log-level',
-      'error',
-    ];
-    this.children.push(
-      spawn(process.execPath, [PROGRAM, ...args, ...more], { stdio: ['ignore', 'inherit', 'inherit'] }),
+  serve(name: string, roles: string, ...more: string[]): void {
+    const args = ['serve', '--name', name, '--roles', roles, '--nats', this.server.url];
+    args.push('--data', this.folder, '--log-level', 'error', ...more);
+    const child = spawn(process.execPath, [PROGRAM, ...args], { stdio: ['ignore', 'inherit', 'inherit'] });
+    this.children.push(child);
+    this.byName.set(name, child);
+  }
+}
+
+class Gateway {
+  readonly url: string;
+
+  private lastSnapshot = -1;
+
+  constructor(url: string) {
+    this.url = url;
+  }
+
+  async visible(graph: string, sequence: number): Promise<void> {
+    for (;;) {
+      const response = await fetch(`${this.url}/v1/graphs/${graph}?atLeast=${sequence}&timeout=60`).catch(
+        () => undefined,
+      );
+      if (response?.ok === true) return;
+      // Not listening yet, or not there yet.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** Takes a snapshot; gives its size, and how long it took. */
+  async snapshot(graph: string): Promise<{ bytes: number; newBytes: number; ms: number }> {
+    const began = performance.now();
+    const response = await fetch(`${this.url}/v1/graphs/${graph}/snapshots?timeout=60`, { method: 'POST' });
+    for (;;) {
+      const { snapshots } = (await (await fetch(`${this.url}/v1/graphs/${graph}/snapshots`)).json()) as {
+        snapshots: { bytes: number; newBytes: number; verified: boolean; sequence: number }[];
+      };
+      const newest = snapshots[0];
+      if (response.ok || (newest?.verified === true && newest.sequence > this.lastSnapshot)) {
+        this.lastSnapshot = newest!.sequence;
+        return { ...newest!, ms: performance.now() - began };
+      }
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  }
+
+  /** The instances that run a worker or the partitioner. */
+  async owners(): Promise<string[]> {
+    const { tasks } = (await (await fetch(`${this.url}/v1/cluster`)).json()) as {
+      tasks: { role: string; owner: string | null }[];
+    };
+    return tasks.flatMap(({ role, owner }) => (role === 'gateway' || owner === null ? [] : [owner]));
+  }
+}
+
+async function ready(url: string): Promise<void> {
+  for (;;) {
+    const ok = await fetch(`${url}/readyz`).then(
+      (response) => response.ok,
+      () => false,
     );
+    if (ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

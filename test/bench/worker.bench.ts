@@ -4,6 +4,7 @@
  */
 import { CHANNEL_START, ChannelWriter, emptyContext } from '../../libs/dataflow/channel.ts';
 import { PARTITIONER_VERSION } from '../../libs/dataflow/core-versions.ts';
+import { NO_MARK } from '../../libs/dataflow/frame.ts';
 import { DisjointSets } from '../../libs/graph/disjoint-sets.ts';
 import { hashId, viewOf } from '../../libs/graph/id-hash.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
@@ -14,7 +15,7 @@ const EDGES = 2_000_000;
 const VERTICES = 800_000;
 const EDGES_PER_FRAME = 2_000;
 const ROUNDS = 3;
-const IDENTITY = { graphId: '0'.repeat(32), generation: 1, partition: 0, partitions: 1 };
+const IDENTITY = { graphId: '0'.repeat(32), generation: 1, partition: 0, partitions: 1, after: 0 };
 
 export function benchWorker(): string[] {
   const ids = idsOf(skewedEdges(EDGES, VERTICES, 1.5));
@@ -92,11 +93,11 @@ function toJson(ids: Uint8Array): Uint8Array[] {
 
 function runWorker(frames: readonly LogMessage[]): number {
   const worker = new Worker(IDENTITY);
-  worker.resume(undefined, [CHANNEL_START], undefined);
+  worker.resume(undefined, [CHANNEL_START], undefined, 0);
   let forest = 0;
   for (const [at, frame] of frames.entries()) {
     worker.apply(0, frame);
-    if (at % 8 === 7 || at === frames.length - 1) forest = worker.cut().ends[0]!.count;
+    if (at % 8 === 7 || at === frames.length - 1) forest = worker.cut(NO_MARK).ends[0]!.count;
   }
   return forest;
 }
