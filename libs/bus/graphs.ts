@@ -93,10 +93,10 @@ export function rebuilt(
 ): GraphConfig {
   const { base: _, ...rest } = config;
   const generation = newestGeneration(config).generation + 1;
-  const { partitions, id } = config;
+  const { partitions, partitioner, id } = config;
   return {
     ...rest,
-    generations: [{ generation, partitions, after: snapshot?.sequence ?? 0 }],
+    generations: [{ generation, partitions, after: snapshot?.sequence ?? 0, partitioner }],
     retired: [...config.retired, ...config.generations],
     origin: generation,
     ...(snapshot === undefined ? {} : { base: { graphId: id, barrier: snapshot.barrier } }),

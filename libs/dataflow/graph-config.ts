@@ -2,6 +2,11 @@
  * A graph as its record says: what people asked for, and the generations in force, which only the graph's
  * partitioner adds to.
  */
+import {
+  DEFAULT_PARTITIONER,
+  type PartitionerConfig,
+  partitionerText,
+} from '../partitioning/partitioner-config.ts';
 import type { Generation } from './generation.ts';
 
 export interface GraphConfig {
@@ -10,8 +15,9 @@ export interface GraphConfig {
   readonly id: string;
   /** ISO 8601. */
   readonly created: string;
-  /** As asked for; the newest generation has it once the partitioner has begun it. */
+  /** As asked for; the newest generation has it once the partitioner has begun it. Likewise `partitioner`. */
   readonly partitions: number;
+  readonly partitioner: PartitionerConfig;
   /** Servers that hold a copy of each log: 1, 3 or 5. */
   readonly replicas: number;
   readonly snapshots: SnapshotSettings;
@@ -50,6 +56,7 @@ export const SNAPSHOT_SETTINGS_DEFAULT: SnapshotSettings = { interval: 60, keep:
 /** What people may ask for; what is absent is as by default, or stays. */
 export interface GraphWish {
   readonly partitions?: number | undefined;
+  readonly partitioner?: PartitionerConfig | undefined;
   readonly replicas?: number | undefined;
   readonly snapshots?: Partial<SnapshotSettings> | undefined;
   readonly purgeEdges?: boolean | undefined;
@@ -60,16 +67,17 @@ export function newGraphConfig(
   wish: GraphWish & { readonly partitions: number },
   after = 0,
 ): GraphConfig {
-  const { partitions } = wish;
+  const { partitions, partitioner = DEFAULT_PARTITIONER } = wish;
   return {
     name,
     id,
     created,
     partitions,
+    partitioner,
     replicas: wish.replicas ?? 1,
     snapshots: { ...SNAPSHOT_SETTINGS_DEFAULT, ...wish.snapshots },
     purgeEdges: wish.purgeEdges ?? false,
-    generations: [{ generation: 1, partitions, after }],
+    generations: [{ generation: 1, partitions, after, partitioner }],
     retired: [],
     origin: 1,
     turn: 0,
@@ -79,6 +87,14 @@ export function newGraphConfig(
 /** The layout in force. */
 export function newestGeneration({ generations }: Pick<GraphConfig, 'generations'>): Generation {
   return generations.at(-1)!;
+}
+
+/** Whether the layout in force is not the one that is asked for. */
+export function wantsGeneration(config: GraphConfig): boolean {
+  const { partitions, partitioner } = newestGeneration(config);
+  return (
+    partitions !== config.partitions || partitionerText(partitioner) !== partitionerText(config.partitioner)
+  );
 }
 
 /** A record as it was written, by this version or by one that knew fewer fields. */

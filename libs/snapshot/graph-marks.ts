@@ -4,7 +4,7 @@
  */
 import { compareMarks, type Mark } from '../dataflow/frame.ts';
 import type { Generation } from '../dataflow/generation.ts';
-import { type GraphConfig, newestGeneration } from '../dataflow/graph-config.ts';
+import { type GraphConfig, newestGeneration, wantsGeneration } from '../dataflow/graph-config.ts';
 import type { MarkSource, PlacedMark } from '../stage/stage-plan.ts';
 import type { GraphSource } from './graph-source.ts';
 import type { BarrierRecord, SnapshotRecords } from './records.ts';
@@ -111,8 +111,9 @@ export class GraphMarks implements MarkSource {
     const config = await this.graph.read();
     const newest = newestGeneration(config);
     if (config.turn !== this.turn || newest.generation !== generation) return undefined;
-    if (newest.partitions === config.partitions) return undefined;
-    const next = { generation: generation + 1, partitions: config.partitions, after: sequence };
+    if (!wantsGeneration(config)) return undefined;
+    const { partitions, partitioner } = config;
+    const next = { generation: generation + 1, partitions, after: sequence, partitioner };
     const isUpdated = await this.graph.update(config, {
       ...config,
       generations: [...config.generations, next],

@@ -3,7 +3,7 @@
  * ones, and gives up the logs and generations that no kept one needs. It runs beside the graph's partitioner, and two of
  * them do no harm: each step is a record that is created once, or removes only what the records say nobody needs.
  */
-import { type GraphConfig, newestGeneration } from '../dataflow/graph-config.ts';
+import { type GraphConfig, newestGeneration, wantsGeneration } from '../dataflow/graph-config.ts';
 import { edgesLog, forestLog, partsLog, SNAPSHOTS_BUCKET } from '../dataflow/names.ts';
 import { DamagedBlocks } from '../stage/block-chain.ts';
 import { removeGenerations } from '../stage/generation-logs.ts';
@@ -141,7 +141,7 @@ export class SnapshotKeeper {
   private async wish(config: GraphConfig, state: SnapshotState): Promise<void> {
     const { marks } = this;
     if (marks === undefined || marks.due !== undefined) return;
-    if (newestGeneration(config).partitions !== config.partitions) {
+    if (wantsGeneration(config)) {
       marks.wish = { kind: 'end-of-generation' };
       return;
     }

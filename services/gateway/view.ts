@@ -17,7 +17,7 @@ import {
   type Mark,
   readFrameHeader,
 } from '../../libs/dataflow/frame.ts';
-import type { Generation } from '../../libs/dataflow/generation.ts';
+import type { Layout } from '../../libs/dataflow/generation.ts';
 import { MessageLog } from '../../libs/dataflow/message-log.ts';
 import { comparePositions, type MessageIdentity, wholeMessagesBelow } from '../../libs/dataflow/position.ts';
 import { NONE } from '../../libs/graph/columns.ts';
@@ -80,7 +80,7 @@ export class View implements StageCore {
   sequence = 0;
 
   /** The layout whose channels are read; undefined until it has begun. */
-  generation: Generation | undefined;
+  generation: Layout | undefined;
   /** Whether the generation's channels are read to their end. */
   ended = false;
   dueMark: Mark | undefined;
@@ -108,7 +108,7 @@ export class View implements StageCore {
   }
 
   /** Goes on with the channels of a generation, from its start. */
-  begin(generation: Generation): void {
+  begin(generation: Layout): void {
     const { graphId } = this;
     const { partitions, after } = generation;
     const start = channelStart(after);

@@ -16,21 +16,38 @@ import {
   NO_COUNTERS,
   readFrameHeader,
 } from '../../libs/dataflow/frame.ts';
-import type { Generation } from '../../libs/dataflow/generation.ts';
+import type { Layout } from '../../libs/dataflow/generation.ts';
 import { decodePayload } from '../../libs/dataflow/payload.ts';
 import { behindMessage, type MessageIdentity } from '../../libs/dataflow/position.ts';
 import { Producers } from '../../libs/dataflow/producers.ts';
 import { rejectRemovals } from '../../libs/dataflow/removals.ts';
+import { NONE } from '../../libs/graph/columns.ts';
 import { hashId, viewOf } from '../../libs/graph/id-hash.ts';
-import { FNV_OFFSET, fnv1a, hashPartition } from '../../libs/partitioning/hash.ts';
+import type { EdgePartitioner } from '../../libs/partitioning/edge-partitioner.ts';
+import { FNV_OFFSET, fnv1a } from '../../libs/partitioning/hash.ts';
+import { newPartitioner } from '../../libs/partitioning/new-partitioner.ts';
+import {
+  DEFAULT_PARTITIONER,
+  type PartitionerConfig,
+  partitionerText,
+} from '../../libs/partitioning/partitioner-config.ts';
+import type { Figures } from '../../libs/partitioning/quality.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { Cut, OutputEnd, ReadMark, StageCore } from '../../libs/stage/stage-core.ts';
+import { EdgeRows } from './edge-rows.ts';
 import { isReject, RejectLog } from './reject-log.ts';
 
 const NEW = { kind: 'new' } as const;
+/** Edges placed together: enough for the cache misses of their vertices to overlap. */
+const EDGES_AT_ONCE = 128;
+const ROWS_PER_PIECE = 8 * 1024;
+/** About what a changed vertex takes in an increment. */
+const CHANGE_BYTES = 7;
 
-export interface PartitionerOptions extends Generation {
+export interface PartitionerOptions extends Layout {
   readonly graphId: string;
+  /** What chooses the partitions; the hash if absent. */
+  readonly partitioner?: PartitionerConfig;
 }
 
 export class Partitioner implements StageCore {
@@ -44,6 +61,10 @@ export class Partitioner implements StageCore {
   private readonly rejects = new RejectLog();
   private readonly producers = new Producers();
   private readonly columns = new EdgeColumns();
+  private readonly chooser: EdgePartitioner;
+  private readonly isByEdgeHash: boolean;
+  /** The vertices, where the chooser decides by what it knows of them. */
+  private readonly rows: EdgeRows | undefined;
   /** The columns' id bytes, to read words of ids. */
   private sourceView = viewOf(new Uint8Array(0));
   private targetView = this.sourceView;
@@ -57,12 +78,17 @@ export class Partitioner implements StageCore {
   dirty = false;
 
   constructor(options: PartitionerOptions) {
-    const { graphId, generation, partitions, after } = options;
+    const { graphId, generation, partitions, after, partitioner = DEFAULT_PARTITIONER } = options;
     this.partitions = partitions;
+    this.chooser = newPartitioner(partitioner, partitions);
+    this.isByEdgeHash = partitioner.algorithm === 'hash';
+    this.rows = this.chooser.needsRows ? new EdgeRows() : undefined;
     this.generation = generation;
     this.start = channelStart(after);
     this.isFrame = frameTest(graphId);
-    this.identity = `partitioner ${PARTITIONER_VERSION} of ${graphId} generation ${generation} (${partitions} partitions)`;
+    this.identity =
+      `partitioner ${PARTITIONER_VERSION} of ${graphId} generation ${generation} ` +
+      `(${partitions} partitions by ${partitionerText(partitioner)})`;
     this.channels = Array.from(
       { length: partitions },
       (_, partition) =>
@@ -78,10 +104,31 @@ export class Partitioner implements StageCore {
   }
 
   restore(payload: ByteReader): void {
+    this.restoreCounters(payload);
+    this.rows?.read(payload);
+    this.chooser.placements.read(payload);
+  }
+
+  private restoreCounters(payload: ByteReader): void {
     const [messages, edges, rejected, bytes, time] = Array.from({ length: 5 }, () => payload.varint());
     this.counters = { messages: messages!, edges: edges!, rejected: rejected!, bytes: bytes! };
     this.time = time!;
     this.producers.read(payload);
+  }
+
+  /** How its edges and vertices are spread. */
+  get figures(): Figures {
+    return this.chooser.placements.figures();
+  }
+
+  /** Vertices that are remembered. */
+  get vertexCount(): number {
+    return this.rows?.vertices.count ?? 0;
+  }
+
+  /** What of a state goes over to another generation, whatever divides that: the rest of the payload is left. */
+  carry(payload: ByteReader): void {
+    this.restoreCounters(payload);
   }
 
   bindsState(output: number): boolean {
@@ -158,6 +205,7 @@ export class Partitioner implements StageCore {
 
   get pendingBytes(): number {
     let bytes = this.rejects.pendingBytes + this.producers.pendingBytes;
+    bytes += (this.rows?.pendingBytes ?? 0) + this.chooser.placements.changes * CHANGE_BYTES;
     for (const channel of this.channels) bytes += channel.pendingBytes;
     return bytes;
   }
@@ -174,6 +222,10 @@ export class Partitioner implements StageCore {
     this.dirty = false;
     const increment = this.countersWriter();
     this.producers.writeIncrement(increment);
+    this.rows?.writeIncrement(increment);
+    const { placements } = this.chooser;
+    placements.writeChanges(increment);
+    placements.markRecorded();
     return {
       payloads,
       ends: [...this.channels.map((channel) => channel.end), this.rejects.end],
@@ -182,10 +234,28 @@ export class Partitioner implements StageCore {
     };
   }
 
-  copy(): [Uint8Array] {
+  *copy(): Iterable<Uint8Array> {
+    const { rows } = this;
+    const { placements } = this.chooser;
+    const count = rows?.vertices.count ?? 0;
+    let row = 0;
+    do {
+      const to = Math.min(count, row + ROWS_PER_PIECE);
+      const writer = this.countersWriter();
+      if (row === 0) this.producers.writeAll(writer);
+      else this.producers.writeIncrement(writer);
+      rows?.write(writer, row, to);
+      placements.writeRows(writer, Math.min(row, placements.rows), Math.min(to, placements.rows));
+      row = to;
+      yield writer.written();
+    } while (row < count);
+  }
+
+  /** What goes over to another generation, for `carry`. */
+  get carried(): Uint8Array {
     const writer = this.countersWriter();
     this.producers.writeAll(writer);
-    return [writer.written()];
+    return writer.written();
   }
 
   /** The outputs' ends where the generation begins. */
@@ -211,9 +281,8 @@ export class Partitioner implements StageCore {
     rejectRemovals(columns);
     this.sourceView = viewOf(columns.source.bytes);
     this.targetView = viewOf(columns.target.bytes);
-    for (let index = 0; index < columns.count; index++) {
-      if (columns.rejected[index] === 0) this.place(sequence, index);
-    }
+    if (this.rows === undefined) this.placeByHash(sequence);
+    else this.placeByRows(sequence, this.rows);
     const { rejectedCount } = columns;
     if (rejectedCount > 0) this.rejects.add(sequence, rejectedCount, columns.reasons);
     this.finishMessage(message, columns.count - rejectedCount, rejectedCount);
@@ -224,7 +293,46 @@ export class Partitioner implements StageCore {
     this.finishMessage(message, 0, 1);
   }
 
-  private place(sequence: number, index: number): void {
+  private placeByHash(sequence: number): void {
+    const { columns, sourceView, targetView } = this;
+    const { source, target } = columns;
+    for (let index = 0; index < columns.count; index++) {
+      if (columns.rejected[index] === 1) continue;
+      const sourceHash = hashId(sourceView, source.start[index]!, source.end[index]!);
+      const targetHash = hashId(targetView, target.start[index]!, target.end[index]!);
+      this.place(sequence, index, sourceHash, targetHash, NONE, NONE);
+    }
+  }
+
+  private placeByRows(sequence: number, rows: EdgeRows): void {
+    const { placements } = this.chooser;
+    rows.find(this.columns, this.sourceView, this.targetView);
+    const { count, source, target, index } = rows;
+    for (let from = 0; from < count; from += EDGES_AT_ONCE) {
+      const to = Math.min(count, from + EDGES_AT_ONCE);
+      placements.touch(source.row, from, to);
+      placements.touch(target.row, from, to);
+      for (let at = from; at < to; at++) {
+        this.place(
+          sequence,
+          index[at]!,
+          source.hash[at]!,
+          target.hash[at]!,
+          source.row[at]!,
+          target.row[at]!,
+        );
+      }
+    }
+  }
+
+  private place(
+    sequence: number,
+    index: number,
+    sourceHash: number,
+    targetHash: number,
+    sourceRow: number,
+    targetRow: number,
+  ): void {
     const { source, target, time } = this.columns;
     const swapped = isLarger(source, target, index) ? 1 : 0;
     const smaller = swapped === 1 ? target : source;
@@ -233,13 +341,23 @@ export class Partitioner implements StageCore {
     const smallerEnd = smaller.end[index]!;
     const largerStart = larger.start[index]!;
     const largerEnd = larger.end[index]!;
-    const hash = fnv1a(
-      fnv1a(FNV_OFFSET, smaller.bytes, smallerStart, smallerEnd),
-      larger.bytes,
-      largerStart,
-      largerEnd,
+    const smallerHash = swapped === 1 ? targetHash : sourceHash;
+    const largerHash = swapped === 1 ? sourceHash : targetHash;
+    const part = this.chooser.place(
+      swapped === 1 ? targetRow : sourceRow,
+      swapped === 1 ? sourceRow : targetRow,
+      smallerHash,
+      largerHash,
+      this.isByEdgeHash
+        ? fnv1a(
+            fnv1a(FNV_OFFSET, smaller.bytes, smallerStart, smallerEnd),
+            larger.bytes,
+            largerStart,
+            largerEnd,
+          )
+        : 0,
     );
-    this.channels[hashPartition(hash, this.partitions)]!.append(
+    this.channels[part]!.append(
       sequence,
       index,
       swapped,
@@ -248,11 +366,11 @@ export class Partitioner implements StageCore {
       smaller.bytes,
       smallerStart,
       smallerEnd,
-      hashId(swapped === 1 ? this.targetView : this.sourceView, smallerStart, smallerEnd),
+      smallerHash,
       larger.bytes,
       largerStart,
       largerEnd,
-      hashId(swapped === 1 ? this.sourceView : this.targetView, largerStart, largerEnd),
+      largerHash,
     );
   }
 

@@ -24,7 +24,7 @@ import {
   type Mark,
   readFrameHeader,
 } from '../../libs/dataflow/frame.ts';
-import type { Generation } from '../../libs/dataflow/generation.ts';
+import type { Layout } from '../../libs/dataflow/generation.ts';
 import { comparePositions, type MessageIdentity } from '../../libs/dataflow/position.ts';
 import { Uint32Column } from '../../libs/graph/columns.ts';
 import { DisjointSets } from '../../libs/graph/disjoint-sets.ts';
@@ -37,7 +37,7 @@ import type { Cut, OutputEnd, ReadMark, StageCore } from '../../libs/stage/stage
 const IDS_AT_ONCE = 256;
 const COPY_PIECE_BYTES = 256 * 1024;
 
-export interface WorkerOptions extends Generation {
+export interface WorkerOptions extends Layout {
   readonly graphId: string;
   readonly partition: number;
 }

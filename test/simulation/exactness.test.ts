@@ -6,7 +6,9 @@ import fc from 'fast-check';
 import { UndirectedGraph } from 'graphology';
 import { connectedComponents } from 'graphology-components';
 import { describe, expect, it } from 'vitest';
+import { FrameColumns, readFrame } from '../../libs/dataflow/frame.ts';
 import { FNV_OFFSET, fnv1a, hashPartition } from '../../libs/partitioning/hash.ts';
+import { ALGORITHMS, readPartitionerConfig } from '../../libs/partitioning/partitioner-config.ts';
 import { Reading } from '../../services/gateway/answers.ts';
 import type { View } from '../../services/gateway/view.ts';
 import { CorePipeline, GRAPH_ID } from '../support/core-pipeline.ts';
@@ -130,6 +132,56 @@ describe('the view', () => {
           },
         ),
         { numRuns: 500 },
+      );
+    });
+  }
+});
+
+/** Every edge with its partition, in stream order, as the frames of PARTS have it. */
+function placesOf(pipeline: CorePipeline): string[] {
+  const places: [number, number, string][] = [];
+  const columns = new FrameColumns();
+  for (const [partition, log] of pipeline.parts.entries()) {
+    for (const { payload } of log.messages) {
+      readFrame(payload, columns);
+      for (let edge = 0; edge < columns.count; edge++) {
+        const place = `${columns.sequence[edge]}.${columns.index[edge]} ${partition}`;
+        places.push([columns.sequence[edge]!, columns.index[edge]!, place]);
+      }
+    }
+  }
+  return places.sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, , place]) => place);
+}
+
+describe('every partitioner', () => {
+  for (const algorithm of Object.keys(ALGORITHMS)) {
+    it(`${algorithm}: the same places and exact answers on any schedule with crashes`, () => {
+      const read = readPartitionerConfig({ algorithm });
+      if (read.kind === 'invalid') throw new Error(read.problem);
+      fc.assert(
+        fc.property(
+          fc.array(message, { maxLength: 12 }),
+          fc.array(step, { maxLength: 60 }),
+          fc.constantFrom(1, 4, 6),
+          (messages, steps, partitions) => {
+            const plain = new CorePipeline(partitions, read.config);
+            const pipeline = new CorePipeline(partitions, read.config);
+            for (const one of messages) {
+              plain.publish(JSON.stringify(one));
+              pipeline.publish(JSON.stringify(one));
+            }
+            plain.settle();
+            for (const one of steps) runStep(pipeline, one);
+            const view = pipeline.settle();
+            expect(componentsAt(view, messages.length)).toEqual(oracle(messages));
+            expect(placesOf(pipeline)).toEqual(placesOf(plain));
+            const { figures } = pipeline.partitioner.core;
+            expect(figures).toEqual(plain.partitioner.core.figures);
+            const valid = messages.flat().filter(({ source, target }) => source !== '' && target !== '');
+            expect(figures.edges.reduce((sum, edges) => sum + edges, 0)).toBe(valid.length);
+          },
+        ),
+        { numRuns: 150 },
       );
     });
   }

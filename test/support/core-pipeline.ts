@@ -6,6 +6,7 @@
 import { ByteReader } from '../../libs/dataflow/bytes.ts';
 import { NO_MARK } from '../../libs/dataflow/frame.ts';
 import { comparePositions } from '../../libs/dataflow/position.ts';
+import { DEFAULT_PARTITIONER, type PartitionerConfig } from '../../libs/partitioning/partitioner-config.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { Cut, StageCore } from '../../libs/stage/stage-core.ts';
 import { View } from '../../services/gateway/view.ts';
@@ -144,18 +145,21 @@ export class CorePipeline {
   readonly gateway: CoreStage<View>;
   readonly partitions: number;
   private readonly logs: ArrayLog[];
+  /** PARTS, by partition. */
+  readonly parts: readonly ArrayLog[];
   /** Called with each S that the view reaches. */
   onAdvance: (view: View, sequence: number) => void = () => {};
 
-  constructor(partitions: number) {
+  constructor(partitions: number, partitioner: PartitionerConfig = DEFAULT_PARTITIONER) {
     this.partitions = partitions;
     const parts = Array.from({ length: partitions }, () => new ArrayLog());
     const forests = Array.from({ length: partitions }, () => new ArrayLog());
+    this.parts = parts;
     this.logs = [...parts, ...forests, this.rejected];
     const generation = { generation: 1, partitions, after: 0 };
     const identity = { graphId: GRAPH_ID, ...generation };
     this.partitioner = new CoreStage(
-      () => new Partitioner(identity),
+      () => new Partitioner({ ...identity, partitioner }),
       [this.edges],
       [...parts, this.rejected],
     );
