@@ -41,8 +41,8 @@ const FOLDERS: Readonly<Record<string, Folder>> = {
   'libs/cluster': { folders: ['libs/graph', 'libs/dataflow', 'libs/stage'], ...PURE },
   'libs/snapshot': { folders: ['libs/graph', 'libs/dataflow', 'libs/stage'], ...PURE },
   'libs/store': { folders: ['libs/dataflow', 'libs/stage'], ...IO },
-  'libs/bus': { folders: ['libs/dataflow', 'libs/stage'], ...IO },
-  'libs/api': { folders: ['libs/dataflow'], ...PURE },
+  'libs/bus': { folders: ['libs/partitioning', 'libs/dataflow', 'libs/stage'], ...IO },
+  'libs/api': { folders: ['libs/partitioning', 'libs/dataflow'], ...PURE },
   'services/partitioner': { folders: [...CORES, 'libs/bus'], ...IO },
   'services/worker': { folders: [...CORES, 'libs/bus'], ...IO },
   'services/gateway': { folders: [...CORES, 'libs/bus', 'libs/api'], ...IO },
@@ -88,6 +88,8 @@ const PURE_FILES = [
   'libs/cluster/',
   'libs/snapshot/',
   'services/partitioner/partitioner.ts',
+  'services/partitioner/edge-placer.ts',
+  'services/partitioner/edge-rows.ts',
   'services/partitioner/reject-log.ts',
   'services/worker/worker.ts',
   'services/gateway/view.ts',
@@ -153,6 +155,7 @@ const ENTRIES: readonly RegExp[] = [
 const TWINS = [
   'libs/bus/memory-bus.ts',
   'libs/bus/memory-kv.ts',
+  'libs/bus/memory-questions.ts',
   'libs/store/memory-chunks.ts',
   'libs/store/memory-store.ts',
 ];

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox';
 import { REPLICAS, SNAPSHOT_SETTINGS_DEFAULT } from '../dataflow/graph-config.ts';
 import { PARTITIONS_DEFAULT, PARTITIONS_MAX } from '../dataflow/names.ts';
 import { AS_OF_EXAMPLE, AsOf, Fault, Sequence, Time } from './fields.ts';
+import { Partitioner } from './partitioner.ts';
 import { CLOSED, Named } from './schema.ts';
 
 const INTERVAL_SECONDS_MAX = 30 * 24 * 3600;
@@ -13,6 +14,7 @@ const GRAPH_EXAMPLE = {
   id: '8c1f0e6a5b7d4e2f9a3c6b1d0e8f7a52',
   generation: 1,
   partitions: 4,
+  partitioner: { algorithm: 'hash' as const },
   replicas: 1,
   snapshots: { interval: 60, keep: 3 },
   purgeEdges: false,
@@ -27,13 +29,14 @@ export const Graph = Type.Object(
     generation: Type.Integer({
       minimum: 1,
       description:
-        'The layout in force; it grows when the number of partitions changes and when the graph is rebuilt.',
+        'The layout in force; it grows when the partitions or the partitioner change and when the graph is rebuilt.',
     }),
     partitions: Type.Integer({
       minimum: 1,
       maximum: PARTITIONS_MAX,
       description: 'Shares of the work, as asked for; a new generation has them a moment later.',
     }),
+    partitioner: Named(Partitioner),
     replicas: Type.Integer({ description: 'NATS servers that hold a copy of each log.' }),
     snapshots: Type.Object(
       {
@@ -79,6 +82,7 @@ export const GraphSettings = Type.Object(
         description: `Shares that the work is divided into; by default ${PARTITIONS_DEFAULT}. Another number than the graph has begins a new generation, while edges stream in.`,
       }),
     ),
+    partitioner: Type.Optional(Named(Partitioner)),
     replicas: Type.Optional(
       Type.Unsafe<number>({
         type: 'integer',
@@ -119,7 +123,11 @@ export const GraphSettings = Type.Object(
     $id: 'GraphSettings',
     ...CLOSED,
     description: 'What a graph is to be; what is absent stays as it is.',
-    examples: [{ partitions: 8 }, { snapshots: { interval: 300 }, purgeEdges: true }],
+    examples: [
+      { partitions: 8 },
+      { partitioner: { algorithm: 'hdrf', lambda: 1.2 } },
+      { snapshots: { interval: 300 }, purgeEdges: true },
+    ],
   },
 );
 export type GraphSettings = Static<typeof GraphSettings>;

@@ -21,6 +21,7 @@ export const PROBLEM_CODES = [
   'payload-too-large',
   'replicas-fixed',
   'unknown-graph',
+  'unknown-partition',
   'unknown-route',
   'unknown-snapshot',
   'unknown-vertex',

@@ -5,6 +5,15 @@ import { ComponentAnswer, ComponentsOrOne, ComponentsPage, MembersPage } from '.
 import { Appended, Edge, EdgesBody, Rejection, SequenceRange } from './edges.ts';
 import { Arrival, AsOf, Component, EdgeIndex, Fault, Sequence, Time, VertexId } from './fields.ts';
 import { Graph, GraphList, GraphSettings, GraphStatus, Lag, PartitionStatus, Totals } from './graph.ts';
+import {
+  Partitioner,
+  PartitionFigures,
+  Partitions,
+  PartitionVertices,
+  Placement,
+  Quality,
+  RecentFigures,
+} from './partitioner.ts';
 import { Problem, ProblemCode, ProblemError } from './problem.ts';
 import { RebuildRequest, Snapshot, SnapshotList, SnapshotRequest } from './snapshot.ts';
 import {
@@ -26,6 +35,7 @@ export const SCHEMAS: readonly TSchema[] = [
   Component,
   Arrival,
   Fault,
+  Partitioner,
   Graph,
   GraphList,
   GraphSettings,
@@ -33,6 +43,12 @@ export const SCHEMAS: readonly TSchema[] = [
   Lag,
   PartitionStatus,
   GraphStatus,
+  PartitionFigures,
+  Quality,
+  RecentFigures,
+  Partitions,
+  PartitionVertices,
+  Placement,
   Snapshot,
   SnapshotList,
   SnapshotRequest,

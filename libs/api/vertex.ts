@@ -11,6 +11,7 @@ import {
   Time,
   VertexId,
 } from './fields.ts';
+import { PartitionIndex, Placement } from './partitioner.ts';
 import { CLOSED, Named } from './schema.ts';
 
 const LOOKUP_IDS_MAX = 1000;
@@ -20,6 +21,14 @@ export const Vertex = Type.Object(
     id: Named(VertexId),
     arrived: Named(Arrival),
     component: Named(Component),
+    partitions: Type.Optional(
+      Type.Array(PartitionIndex, {
+        description:
+          'The partitions that hold an edge of it, of the layout that the gateway reads now, since that began. Of the ' +
+          'present alone, and another layout has others: absent where `asOf` was asked for.',
+      }),
+    ),
+    placement: Type.Optional(Named(Placement)),
     asOf: Named(AsOf),
   },
   {
@@ -30,6 +39,7 @@ export const Vertex = Type.Object(
         id: 'bob',
         arrived: { sequence: 3, index: 0, time: '2026-05-04T09:00:00.000Z' },
         component: COMPONENT_EXAMPLE,
+        partitions: [0, 3],
         asOf: AS_OF_EXAMPLE,
       },
     ],

@@ -4,4 +4,4 @@
  */
 export const PARTITIONER_VERSION = 1;
 export const WORKER_VERSION = 1;
-export const VIEW_VERSION = 1;
+export const VIEW_VERSION = 2;

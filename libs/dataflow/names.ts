@@ -46,3 +46,8 @@ export function forestLog(graph: string, generation: number, partition: number):
     subject: `graph.${graph}.forest.${generation}.${partition}`,
   };
 }
+
+/** Where the partitioner of a graph answers what it remembers of a vertex. */
+export function placementSubject(graphId: string): string {
+  return `watershed.placement.${graphId}`;
+}

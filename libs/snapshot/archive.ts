@@ -127,6 +127,7 @@ export function cloneConfig(
     identity,
     {
       partitions: wish.partitions ?? graph.partitions,
+      partitioner: wish.partitioner ?? graph.partitioner,
       replicas: wish.replicas ?? replicas,
       snapshots,
       purgeEdges,

@@ -146,6 +146,14 @@ export interface Chunks {
   remove(name: string): Promise<void>;
 }
 
+/** Questions to whoever answers them now: one answer or none, and nothing is kept. */
+export interface Questions {
+  /** Answers what is asked about `subject`, in this process, until the function that it gives is called. */
+  answer(subject: string, answer: (question: Uint8Array) => Uint8Array): () => void;
+  /** The first answer; undefined: nobody answered in time. */
+  ask(subject: string, question: Uint8Array, timeoutMs: number): Promise<Uint8Array | undefined>;
+}
+
 /** Time and waiting, so that a simulation can own them. */
 export interface Clock {
   /** Monotonic, ms. */

@@ -4,11 +4,15 @@
 import type { TaskReport } from '../../libs/bus/report.ts';
 import type { TaskRun, TaskSpec } from '../../libs/cluster/member.ts';
 import type { Generation } from '../../libs/dataflow/generation.ts';
+import { placementSubject } from '../../libs/dataflow/names.ts';
 import type { SnapshotHost } from '../../libs/snapshot/task-snapshots.ts';
-import type { Store } from '../../libs/stage/ports.ts';
+import type { Questions, Store } from '../../libs/stage/ports.ts';
 import type { StageCore } from '../../libs/stage/stage-core.ts';
 import type { StageHost, StageTask } from '../../libs/stage/stage-task.ts';
 import { GraphHost } from '../gateway/graph-host.ts';
+import { Partitioner } from '../partitioner/partitioner.ts';
+import { answerPlacement } from '../partitioner/placement-answer.ts';
+import { PlacingHistory } from '../partitioner/placing-history.ts';
 import { PartitionerTask } from '../partitioner/task.ts';
 import { workerTask } from '../worker/task.ts';
 import type { LiveGraph } from './live-graph.ts';
@@ -32,6 +36,7 @@ export interface HostedGraphOptions {
   readonly isGateway: boolean;
   readonly stage: Omit<StageHost, 'openStore' | 'isCurrent'>;
   readonly snapshots: SnapshotHost;
+  readonly questions: Questions;
   readonly visible: (time: number) => void;
 }
 
@@ -48,6 +53,7 @@ export class HostedGraph {
   private readonly stage: StageHost;
   /** What runs here, and the message behind which it begins. */
   private readonly stages = new Map<AnyStage, number>();
+  private readonly placing = new PlacingHistory();
   private readonly openFolders = new Set<string>();
   /** Whether this gateway holds the lease of storing the view. */
   private storesView = false;
@@ -118,13 +124,15 @@ export class HostedGraph {
 
   get reports(): TaskReport[] {
     return [...this.stages].map(([stage, after]) => {
-      const { problem } = stage;
+      const { problem, core } = stage;
+      const now = this.stage.clock.now();
       return {
         graph: this.graph.config.name,
         task: stage.options.name,
         state: stage.state,
-        position: stage.core === undefined ? 0 : Math.max(after, positionOf(stage)),
+        position: core === undefined ? 0 : Math.max(after, positionOf(stage)),
         ...(problem === undefined ? {} : { problem: { code: problem.code, message: problem.message } }),
+        ...(core instanceof Partitioner ? { placing: this.placing.report(core, now) } : {}),
       };
     });
   }
@@ -169,7 +177,15 @@ export class HostedGraph {
 
   private runPartitioner(): TaskRun {
     const task = new PartitionerTask(this.graph, this.options.snapshots, this.stage);
-    return this.running(task.stage as unknown as AnyStage, task, 0);
+    const { stage } = task;
+    const silence = this.options.questions.answer(placementSubject(this.graph.config.id), (question) =>
+      answerPlacement(stage.core, question),
+    );
+    const stop = async (): Promise<void> => {
+      silence();
+      await task.stop();
+    };
+    return this.running(stage as unknown as AnyStage, { start: () => task.start(), stop }, 0);
   }
 
   private runWorker(generation: Generation, partition: number): TaskRun {

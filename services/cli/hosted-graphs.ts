@@ -8,7 +8,8 @@ import type { GraphHost } from '../gateway/graph-host.ts';
 import { HostedGraph, type HostedGraphOptions, type StateFolders } from './hosted-graph.ts';
 import { LiveGraph } from './live-graph.ts';
 
-export interface HostedGraphsOptions extends Pick<HostedGraphOptions, 'isGateway' | 'stage' | 'snapshots'> {
+export interface HostedGraphsOptions
+  extends Pick<HostedGraphOptions, 'isGateway' | 'stage' | 'snapshots' | 'questions'> {
   readonly registry: Registry;
   readonly folders: (config: GraphConfig) => StateFolders;
   /** Told of each EDGES message of a graph (arrival, ms since 1970) when it shows in this gateway's answers. */

@@ -8,6 +8,7 @@ import type { Logger } from 'pino';
 import { connectNats, defaultReplicas, NatsBus } from '../../libs/bus/nats-bus.ts';
 import { NatsChunks } from '../../libs/bus/nats-chunks.ts';
 import { NatsKv } from '../../libs/bus/nats-kv.ts';
+import { NatsQuestions } from '../../libs/bus/nats-questions.ts';
 import { Registry } from '../../libs/bus/registry.ts';
 import type { InstanceReport, TaskReport } from '../../libs/bus/report.ts';
 import { type ClusterStatus, Member } from '../../libs/cluster/member.ts';
@@ -64,6 +65,7 @@ export class Instance {
   readonly options: InstanceOptions;
   readonly bus: NatsBus;
   readonly kv: NatsKv;
+  readonly questions: NatsQuestions;
   readonly chunks: Chunks;
   readonly registry: Registry;
   /** Whether the connection to NATS stands, and since when it is so. */
@@ -89,13 +91,14 @@ export class Instance {
     this.folderLock = folderLock;
     this.bus = new NatsBus(connections.data);
     this.kv = new NatsKv(connections.control, replicas);
+    this.questions = new NatsQuestions(connections.data);
     this.chunks =
       snapshotFolder === undefined
         ? new NatsChunks(connections.data, replicas)
         : new FileChunks(snapshotFolder);
     this.registry = new Registry(this.kv);
     const { logger: log } = options;
-    const { kv, chunks } = this;
+    const { kv, chunks, questions } = this;
     this.graphs = new HostedGraphs({
       registry: this.registry,
       folders: ({ name, id }) =>
@@ -107,6 +110,7 @@ export class Instance {
       isGateway: options.roles.includes('gateway'),
       stage: { bus: this.bus, clock: processClock, log },
       snapshots: { kv, chunks, clock: processClock, log, instance: options.name },
+      questions,
       visible: options.visible,
     });
     this.member = new Member(

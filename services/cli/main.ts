@@ -13,6 +13,7 @@ import { NatsKv } from '../../libs/bus/nats-kv.ts';
 import { Registry } from '../../libs/bus/registry.ts';
 import { REPLICAS } from '../../libs/dataflow/graph-config.ts';
 import { edgesLog, GRAPH_NAME, PARTITIONS_DEFAULT, PARTITIONS_MAX } from '../../libs/dataflow/names.ts';
+import { ALGORITHMS } from '../../libs/partitioning/partitioner-config.ts';
 import type { Bus } from '../../libs/stage/ports.ts';
 import { FileChunks } from '../../libs/store/file-chunks.ts';
 import { StoreError } from '../../libs/store/level-store.ts';
@@ -24,6 +25,9 @@ import { runLoad } from './load/command.ts';
 import { type LoadFlags, loadOptions } from './load/load-options.ts';
 import { NatsServerError } from './nats-server.ts';
 import { printJson, printLine, say } from './output.ts';
+import { runPartition } from './partition/command.ts';
+import { type PartitionFlags, partitionOptions } from './partition/partition-options.ts';
+import { partitionerOf } from './partitioner-flags.ts';
 import { publishLines } from './publish.ts';
 import * as queries from './queries.ts';
 import { parseAddress, parseRoles } from './roles.ts';
@@ -135,7 +139,12 @@ interface SettingsFlags {
   readonly purgeEdges?: boolean;
 }
 
-function settingsOf(flags: SettingsFlags): GraphSettings {
+interface PartitionerFlags {
+  readonly partitioner?: string;
+  readonly partitionerOption?: readonly string[];
+}
+
+function settingsOf(flags: SettingsFlags & PartitionerFlags): GraphSettings {
   const { partitions, replicas, snapshotInterval: interval, snapshotsKept: keep, purgeEdges } = flags;
   const wanted = {
     ...(interval === undefined ? {} : { interval }),
@@ -143,6 +152,9 @@ function settingsOf(flags: SettingsFlags): GraphSettings {
   };
   return {
     ...(partitions === undefined ? {} : { partitions }),
+    ...(flags.partitioner === undefined
+      ? {}
+      : { partitioner: partitionerOf(flags.partitioner, flags.partitionerOption) }),
     ...(replicas === undefined ? {} : { replicas }),
     ...(Object.keys(wanted).length === 0 ? {} : { snapshots: wanted }),
     ...(purgeEdges === undefined ? {} : { purgeEdges }),
@@ -154,6 +166,23 @@ function partitionsOption(): Option {
     '--partitions <count>',
     `shares of the work, 1 to ${PARTITIONS_MAX}; of a new graph only`,
   ).argParser(partitionCount);
+}
+
+/** What chooses the partition of an edge. */
+function partitionerOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        '--partitioner <algorithm>',
+        `what chooses the partition of each edge: ${Object.keys(ALGORITHMS).join(', ')}; or JSON with its parameters`,
+      ),
+    )
+    .addOption(
+      new Option(
+        '--partitioner-option <name=value>',
+        'a parameter of it, as lambda=1.2; may be given several times',
+      ).argParser(append),
+    );
 }
 
 /** Of a graph that may be there. */
@@ -307,7 +336,7 @@ program
   );
 
 const graph = program.command('graph').description('create, change, list, show, rebuild and remove graphs');
-settingsOptions(graph.command('create').argument('<name>', 'the graph', graphName))
+partitionerOptions(settingsOptions(graph.command('create').argument('<name>', 'the graph', graphName)))
   .description('create a graph; of one that is there, change what is named')
   .addOption(rescaleOption())
   .addOption(replicasOption())
@@ -315,12 +344,16 @@ settingsOptions(graph.command('create').argument('<name>', 'the graph', graphNam
   .addOption(jsonOption())
   .addHelpText(
     'after',
-    examples('watershed graph create social', 'watershed graph create social --partitions 8'),
+    examples(
+      'watershed graph create social',
+      'watershed graph create social --partitions 8',
+      'watershed graph create social --partitioner hdrf --partitioner-option lambda=1.2',
+    ),
   )
-  .action((name: string, flags: Flags & SettingsFlags) =>
+  .action((name: string, flags: Flags & SettingsFlags & PartitionerFlags) =>
     queries.graphCreate(new HttpClient(flags.url), name, settingsOf(flags), flags.json === true),
   );
-settingsOptions(graph.command('set').argument('<name>', 'the graph', graphName))
+partitionerOptions(settingsOptions(graph.command('set').argument('<name>', 'the graph', graphName)))
   .description('change a graph while it runs: what is not named stays')
   .addOption(rescaleOption())
   .addOption(urlOption())
@@ -329,10 +362,11 @@ settingsOptions(graph.command('set').argument('<name>', 'the graph', graphName))
     'after',
     examples(
       'watershed graph set social --partitions 8',
+      'watershed graph set social --partitioner dbh',
       'watershed graph set social --snapshot-interval 300',
     ),
   )
-  .action((name: string, flags: Flags & SettingsFlags) =>
+  .action((name: string, flags: Flags & SettingsFlags & PartitionerFlags) =>
     queries.graphSet(new HttpClient(flags.url), name, settingsOf(flags), flags.json === true),
   );
 graph
@@ -522,6 +556,34 @@ loadOptions(program.command('load <files...>'))
     process.exitCode = status;
   });
 
+partitionOptions(program.command('partition <files...>'))
+  .description('divide the edges of files into parts, without NATS, and say how well (- is standard input)')
+  .addHelpText(
+    'after',
+    examples(
+      'watershed partition edges.csv --algorithm hdrf --parts 32 --output parts.csv',
+      'watershed partition edges.csv --parts 32 --compare all',
+      'watershed partition edges.csv --parts 8 --algorithm hdrf --option lambda=3 --order random',
+    ),
+  )
+  .action(async (files: string[], flags: PartitionFlags) => {
+    process.exitCode = await runPartition(files, flags, {
+      stdin: process.stdin,
+      stdout: process.stdout,
+      stderr: process.stderr,
+      isTTY: process.stderr.isTTY,
+    });
+  });
+
+program
+  .command('partitions')
+  .description('how the edges of a graph are spread over its partitions, and how well')
+  .addOption(graphOption())
+  .addOption(urlOption())
+  .addOption(jsonOption())
+  .addHelpText('after', examples('watershed partitions', 'watershed partitions --graph social --json'))
+  .action((flags: Flags) => queries.partitions(new HttpClient(flags.url), flags.graph, flags.json === true));
+
 program
   .command('publish')
   .description('publish edges from standard input: one JSON object per line')
@@ -697,6 +759,10 @@ function count(text: string): number {
   const value = sequence(text);
   if (value < 1) throw new InvalidArgumentError('It is a whole number from 1 on.');
   return value;
+}
+
+function append(text: string, texts: readonly string[] | undefined): string[] {
+  return [...(texts ?? []), text];
 }
 
 function partitionCount(text: string): number {

@@ -31,16 +31,23 @@ export function showBytes(bytes: number): string {
 
 /** Columns of text, as wide as they need; the first on the left, numbers on the right. */
 export function printTable(head: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
+  for (const line of tableLines(head, rows)) printLine(line);
+}
+
+export function tableLines(
+  head: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+): string[] {
   const cells = [
     head,
     ...rows.map((row) => row.map((cell) => (typeof cell === 'number' ? showNumber(cell) : cell))),
   ];
   const widths = head.map((_, at) => Math.max(...cells.map((row) => row[at]!.length)));
-  for (const [line, row] of cells.entries()) {
+  return cells.map((row, line) => {
     const text = row.map((cell, at) => {
       const isNumber = line > 0 && typeof rows[line - 1]![at] === 'number';
       return isNumber ? cell.padStart(widths[at]!) : cell.padEnd(widths[at]!);
     });
-    printLine(text.join('  ').trimEnd());
-  }
+    return text.join('  ').trimEnd();
+  });
 }

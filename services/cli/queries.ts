@@ -3,8 +3,10 @@ import type { Cluster, ClusterTask } from '../../libs/api/cluster.ts';
 import type { ComponentsPage, MembersPage } from '../../libs/api/component.ts';
 import type { AsOf } from '../../libs/api/fields.ts';
 import type { Graph, GraphList, GraphSettings, GraphStatus } from '../../libs/api/graph.ts';
+import type { Partitions, Quality } from '../../libs/api/partitioner.ts';
 import type { RebuildRequest, Snapshot, SnapshotList } from '../../libs/api/snapshot.ts';
 import type { Connection, Vertex } from '../../libs/api/vertex.ts';
+import { partitionerText } from '../../libs/partitioning/partitioner-config.ts';
 import { CliError, EXIT } from './exit.ts';
 import type { HttpClient } from './http-client.ts';
 import { printJson, printLine, printTable, showBytes, showId, showNumber } from './output.ts';
@@ -71,6 +73,48 @@ export async function graphShow(client: HttpClient, name: string, json: boolean)
   const status = await client.get<GraphStatus>(`/v1/graphs/${name}`);
   if (json) printJson(status);
   else printGraph(status);
+}
+
+export async function partitions(client: HttpClient, name: string, json: boolean): Promise<void> {
+  const answer = await client.get<Partitions>(`/v1/graphs/${name}/partitions`);
+  if (json) {
+    printJson(answer);
+    return;
+  }
+  const { generation, partitioner, quality, lastMinute, reported, problem } = answer;
+  printLine(`graph ${name}, generation ${generation}, by ${partitionerText(partitioner)}`);
+  printTable(
+    ['partition', 'edges', 'vertices', 'owned', 'edges in the last minute'],
+    answer.partitions.map(({ partition, edges, vertices, owned }, at) => [
+      String(partition),
+      edges ?? '-',
+      vertices ?? '-',
+      owned ?? '-',
+      lastMinute?.partitions[at]?.edges ?? '-',
+    ]),
+  );
+  for (const line of describeQuality(quality)) printLine(line);
+  if (problem !== undefined) printLine(`! ${problem.message} (${problem.code})`);
+  else printLine(`as of message ${answer.position}, reported ${reported}`);
+}
+
+function describeQuality(quality: Quality): string[] {
+  const { replicationFactor, edgeBalance, vertexBalance, ownerBalance, cutFraction, forced, capHits } =
+    quality;
+  const ratios = Object.entries({
+    'replication factor': replicationFactor,
+    'edge balance': edgeBalance,
+    'vertex balance': vertexBalance,
+    'owner balance': ownerBalance,
+    'cut fraction': cutFraction,
+  });
+  return [
+    ...ratios.flatMap(([name, value]) =>
+      value === undefined ? [] : [`${name.padEnd(18)}  ${value.toFixed(3)}`],
+    ),
+    ...(forced === undefined ? [] : [`forced placements   ${showNumber(forced)}`]),
+    ...(capHits === undefined ? [] : [`cap hits            ${showNumber(capHits)}`]),
+  ];
 }
 
 export async function graphRemove(client: HttpClient, name: string, json: boolean): Promise<void> {
@@ -265,9 +309,9 @@ function printConfig(graph: Graph, json: boolean): void {
     printJson(graph);
     return;
   }
-  const { name, partitions, replicas, snapshots, purgeEdges, created } = graph;
+  const { name, partitions, partitioner, replicas, snapshots, purgeEdges, created } = graph;
   const { interval, keep } = snapshots;
-  printLine(`graph ${name}: ${partitions} partitions, since ${created}`);
+  printLine(`graph ${name}: ${partitions} partitions by ${partitionerText(partitioner)}, since ${created}`);
   printLine(
     `  snapshots ${interval === 0 ? 'when asked for' : `every ${interval} s`}, ${keep} are kept; ${replicas} ` +
       `${replicas === 1 ? 'replica' : 'replicas'}; edges ${purgeEdges ? 'are purged behind snapshots' : 'are never purged'}`,
@@ -276,7 +320,8 @@ function printConfig(graph: Graph, json: boolean): void {
 
 function printGraph({ config, totals, lag, generation, partitions, problem, asOf }: GraphStatus): void {
   printLine(
-    `graph ${config.name}: ${config.partitions} partitions, generation ${generation}, since ${config.created}`,
+    `graph ${config.name}: ${config.partitions} partitions by ${partitionerText(config.partitioner)}, generation ` +
+      `${generation}, since ${config.created}`,
   );
   if (generation !== config.generation || partitions.length !== config.partitions)
     printLine(`  on the way to ${config.partitions} partitions from ${partitions.length}`);

@@ -72,6 +72,7 @@ export async function serve(options: ServeOptions, untilStopped: Promise<void>):
       nats: () => instance.nats,
       cluster: () => instance.cluster,
       kv: instance.kv,
+      questions: instance.questions,
       replicas: instance.replicas,
       metrics,
     });

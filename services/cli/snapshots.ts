@@ -9,6 +9,7 @@ import { createLogs, newIdentity } from '../../libs/bus/graphs.ts';
 import type { Registry } from '../../libs/bus/registry.ts';
 import type { GraphConfig, GraphWish } from '../../libs/dataflow/graph-config.ts';
 import { edgesLog } from '../../libs/dataflow/names.ts';
+import { partsProblem } from '../../libs/partitioning/partitioner-config.ts';
 import {
   type Archive,
   ArchiveError,
@@ -211,6 +212,8 @@ async function clone(
   const { manifest } = archive;
   const baseId = newIdentity(name).id;
   const config = cloneConfig(newIdentity(name), archive, wish, baseId);
+  const problem = partsProblem(config.partitioner, config.partitions);
+  if (problem !== undefined) throw new CliError(EXIT.usage, `--partitions: ${problem}`);
   const forget = async (): Promise<void> => await new SnapshotRecords(kv, baseId).removeAll();
   try {
     await recordBase(kv, baseId, manifest);

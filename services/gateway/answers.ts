@@ -10,12 +10,19 @@
 import type { ComponentAnswer, ComponentsPage, MembersPage } from '../../libs/api/component.ts';
 import type { Arrival, AsOf, Component } from '../../libs/api/fields.ts';
 import type { Totals } from '../../libs/api/graph.ts';
+import type { PartitionVertices } from '../../libs/api/partitioner.ts';
 import type { Connection, ExportRow, LookupAnswer, Vertex } from '../../libs/api/vertex.ts';
 import { NONE } from '../../libs/graph/columns.ts';
 import type { Cut } from '../../libs/graph/component-forest.ts';
 import { BestRanked, comesBefore, type Ranked } from '../../libs/graph/size-order.ts';
 import { findText } from '../../libs/graph/vertex-table.ts';
-import { badCursor, writeComponentsCursor, writeMembersCursor } from './cursor.ts';
+import {
+  badCursor,
+  type PartitionCursor,
+  writeComponentsCursor,
+  writeMembersCursor,
+  writePartitionCursor,
+} from './cursor.ts';
 import { RequestProblem, shown } from './problems.ts';
 import { idText } from './vertex-ids.ts';
 import type { View } from './view.ts';
@@ -28,10 +35,13 @@ export class Reading {
   readonly view: View;
   readonly sequence: number;
   readonly cut: Cut;
+  /** Whether the sequence was asked for: then nothing is told that is of the present alone. */
+  private readonly isPinned: boolean;
 
-  constructor(view: View, sequence: number) {
+  constructor(view: View, sequence: number, isPinned = true) {
     this.view = view;
     this.sequence = sequence;
+    this.isPinned = isPinned;
     this.cut = view.forest.cutAt(sequence);
   }
 
@@ -48,7 +58,57 @@ export class Reading {
 
   vertex(id: string): Vertex {
     const row = this.row(id);
-    return { id, arrived: this.arrival(row), component: this.component(this.root(row)), asOf: this.asOf };
+    return {
+      id,
+      arrived: this.arrival(row),
+      component: this.component(this.root(row)),
+      ...(this.isPinned ? {} : { partitions: this.view.parts.partsOf(row) }),
+      asOf: this.asOf,
+    };
+  }
+
+  /** Vertices of a partition of the present layout, by arrival, with a pause (yield) after each slice of rows. */
+  *partitionVertices(
+    graphId: string,
+    partition: number,
+    cursor: PartitionCursor | undefined,
+    limit: number,
+  ): Generator<undefined, PartitionVertices> {
+    const { parts, generation: layout } = this.view;
+    const generation = layout?.generation ?? 1;
+    if (partition >= parts.parts) {
+      const detail = `the layout of generation ${generation} has partitions 0 to ${parts.parts - 1}, not ${partition}`;
+      throw new RequestProblem('unknown-partition', detail);
+    }
+    if (cursor !== undefined && (cursor.generation !== generation || cursor.partition !== partition))
+      throw badCursor();
+    const { asOf } = this;
+    const { rows } = this.cut;
+    const vertices: string[] = [];
+    let next: number | undefined;
+    for (let row = cursor?.row ?? 0; row < rows; ) {
+      const to = Math.min(rows, row + SLICE_ROWS);
+      const found = parts.next(partition, row, to);
+      if (found === NONE) {
+        row = to;
+        yield;
+      } else if (vertices.length < limit) {
+        vertices.push(this.id(found));
+        row = found + 1;
+      } else {
+        next = found;
+        break;
+      }
+    }
+    return {
+      partition,
+      generation,
+      vertices,
+      asOf,
+      ...(next === undefined
+        ? {}
+        : { nextCursor: writePartitionCursor(graphId, { generation, partition, row: next }) }),
+    };
   }
 
   componentById(id: string): ComponentAnswer {

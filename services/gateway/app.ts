@@ -24,6 +24,7 @@ import { edgesRoutes } from './routes/edges.ts';
 import { exportRoutes } from './routes/export.ts';
 import { graphRoutes } from './routes/graphs.ts';
 import { operationRoutes } from './routes/operations.ts';
+import { partitionRoutes } from './routes/partitions.ts';
 import { snapshotRoutes } from './routes/snapshots.ts';
 import { vertexRoutes } from './routes/vertices.ts';
 import { Snapshots } from './snapshots.ts';
@@ -86,6 +87,7 @@ export async function buildApp(deps: GatewayDeps): Promise<App> {
   vertexRoutes(app, context);
   componentRoutes(app, context);
   exportRoutes(app, context);
+  partitionRoutes(app, context);
   snapshotRoutes(app, context);
   operationRoutes(app, context);
   answerOtherMethods();

@@ -13,6 +13,7 @@ import { RequestProblem } from './problems.ts';
 const VERSION = 1;
 const MEMBERS = 1;
 const COMPONENTS = 2;
+const PARTITION = 3;
 /** More rows than this there cannot be. */
 const ROWS_MAX = 2 ** 32 - 1;
 
@@ -28,6 +29,13 @@ export interface ComponentsCursor {
   readonly sequence: number | undefined;
   readonly size: number;
   readonly oldest: number;
+}
+
+/** Each page is as of its own time; rows from `row` on are yet to come. */
+export interface PartitionCursor {
+  readonly generation: number;
+  readonly partition: number;
+  readonly row: number;
 }
 
 export function writeMembersCursor(graphId: string, { sequence, row }: MembersCursor): string {
@@ -47,6 +55,18 @@ export function readComponentsCursor(text: string, graphId: string): ComponentsC
   const [sequence, size, oldest] = read(text, graphId, COMPONENTS, 3);
   if (size === 0 || size! > ROWS_MAX || oldest! > ROWS_MAX) throw badCursor();
   return { sequence: sequence === 0 ? undefined : sequence! - 1, size: size!, oldest: oldest! };
+}
+
+export function writePartitionCursor(
+  graphId: string,
+  { generation, partition, row }: PartitionCursor,
+): string {
+  return write(graphId, PARTITION, [generation, partition, row]);
+}
+
+export function readPartitionCursor(text: string, graphId: string): PartitionCursor {
+  const [generation, partition, row] = read(text, graphId, PARTITION, 3);
+  return { generation: generation!, partition: partition!, row: row! };
 }
 
 export function badCursor(): RequestProblem {

@@ -104,6 +104,8 @@ export async function natsAnswer<T>(ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
+    // Found out on the way, about the request.
+    if (error instanceof RequestProblem) throw error;
     throw natsUnavailable(error instanceof Error ? error.message : String(error), error);
   }
 }

@@ -8,9 +8,12 @@ import { readFrameHeader } from '../../libs/dataflow/frame.ts';
 import { newestGeneration } from '../../libs/dataflow/graph-config.ts';
 import { partsLog } from '../../libs/dataflow/names.ts';
 import { wholeMessagesBelow } from '../../libs/dataflow/position.ts';
+import type { Figures } from '../../libs/partitioning/quality.ts';
+import { qualityOf } from '../../libs/partitioning/quality.ts';
 import type { Manifest } from '../../libs/snapshot/records.ts';
 import type { EdgesEnds } from './edges-ends.ts';
 import type { GraphDirectory } from './graph-directory.ts';
+import { reportedPlacing, withVertices } from './partitions.ts';
 import type { GatewayDeps, HostedGraph } from './ports.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { View } from './view.ts';
@@ -28,6 +31,8 @@ interface Sample {
   readonly positions: readonly StagePosition[];
   /** Undefined: NATS cannot be asked. */
   readonly edgesLast: number | undefined;
+  /** Of the newest layout, as far as they are known. */
+  readonly figures: Figures | undefined;
   /** The newest verified one; undefined: there is none, or NATS cannot be asked. */
   readonly snapshot: Manifest | undefined;
 }
@@ -45,6 +50,12 @@ export class GraphMetrics {
   private readonly lag: Gauge<'graph' | 'stage' | 'partition'>;
   private readonly snapshotSequence: Gauge<'graph'>;
   private readonly snapshotBytes: Gauge<'graph'>;
+  private readonly partitionEdges: Gauge<'graph' | 'partition'>;
+  private readonly partitionVertices: Gauge<'graph' | 'partition'>;
+  private readonly replicationFactor: Gauge<'graph'>;
+  private readonly edgeBalance: Gauge<'graph'>;
+  private readonly forced: Counter<'graph'>;
+  private readonly capHits: Counter<'graph'>;
   private readonly instances: Gauge;
 
   constructor(deps: GatewayDeps, directory: GraphDirectory, ends: EdgesEnds, snapshots: Snapshots) {
@@ -87,6 +98,37 @@ export class GraphMetrics {
       help: 'Size of the newest verified snapshot.',
       ...ofGraph,
     });
+    const ofPartition = { labelNames: ['graph', 'partition'] as const, registers };
+    this.partitionEdges = new Gauge({
+      name: 'watershed_partition_edges',
+      help: 'Edges that were placed in the partition since the layout began.',
+      ...ofPartition,
+    });
+    this.partitionVertices = new Gauge({
+      name: 'watershed_partition_vertices',
+      help: 'Vertices with an edge in the partition.',
+      ...ofPartition,
+    });
+    this.replicationFactor = new Gauge({
+      name: 'watershed_replication_factor',
+      help: 'In how many partitions a vertex is, on average.',
+      ...ofGraph,
+    });
+    this.edgeBalance = new Gauge({
+      name: 'watershed_edge_balance',
+      help: 'The most edges of a partition by their mean; 1 is even.',
+      ...ofGraph,
+    });
+    this.forced = new Counter({
+      name: 'watershed_forced_placements_total',
+      help: 'Decisions for the least loaded partition because none had room.',
+      ...ofGraph,
+    });
+    this.capHits = new Counter({
+      name: 'watershed_cap_hits_total',
+      help: 'Decisions in which the best partition was full.',
+      ...ofGraph,
+    });
     this.instances = new Gauge({
       name: 'watershed_cluster_instances',
       help: 'Instances that are alive, as this gateway sees them.',
@@ -106,6 +148,12 @@ export class GraphMetrics {
       this.lag,
       this.snapshotSequence,
       this.snapshotBytes,
+      this.partitionEdges,
+      this.partitionVertices,
+      this.replicationFactor,
+      this.edgeBalance,
+      this.forced,
+      this.capHits,
     ]) {
       metric.reset();
     }
@@ -114,7 +162,8 @@ export class GraphMetrics {
     return await this.deps.metrics.registry.metrics();
   }
 
-  private set({ graph, view, positions, edgesLast, snapshot }: Sample): void {
+  private set({ graph, view, positions, edgesLast, figures, snapshot }: Sample): void {
+    if (figures !== undefined) this.setFigures(graph, figures);
     if (view !== undefined) {
       const { forest, messages } = view;
       this.edges.inc({ graph }, messages.totals.edges);
@@ -131,6 +180,18 @@ export class GraphMetrics {
       this.snapshotSequence.set({ graph }, snapshot.sequence);
       this.snapshotBytes.set({ graph }, snapshot.bytes);
     }
+  }
+
+  private setFigures(graph: string, figures: Figures): void {
+    const { replicationFactor, edgeBalance } = qualityOf(figures);
+    for (const [partition, edges] of figures.edges.entries())
+      this.partitionEdges.set({ graph, partition: String(partition) }, edges);
+    for (const [partition, vertices] of figures.vertices.entries())
+      this.partitionVertices.set({ graph, partition: String(partition) }, vertices);
+    if (replicationFactor !== undefined) this.replicationFactor.set({ graph }, replicationFactor);
+    if (edgeBalance !== undefined) this.edgeBalance.set({ graph }, edgeBalance);
+    this.forced.inc({ graph }, figures.forced);
+    this.capHits.inc({ graph }, figures.capHits);
   }
 
   private async sample({ config, view }: HostedGraph): Promise<Sample> {
@@ -159,7 +220,9 @@ export class GraphMetrics {
       }
       positions.push({ stage: 'view', partition: '', position: view.sequence });
     }
-    return { graph, view, positions, edgesLast, snapshot };
+    const placing = reportedPlacing(this.deps, graph)?.placing;
+    const figures = placing === undefined || view === undefined ? undefined : withVertices(placing, view);
+    return { graph, view, positions, edgesLast, figures, snapshot };
   }
 
   /** What the last frame of a partition says; undefined: there is none, or it cannot be read now. */

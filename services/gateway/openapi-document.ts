@@ -19,6 +19,7 @@ export function openapiOptions(version: string): FastifyDynamicSwaggerOptions {
         { name: 'edges', description: 'Appending edges.' },
         { name: 'vertices', description: 'Which component a vertex is in; what connects two of them.' },
         { name: 'components', description: 'Connected components and their members.' },
+        { name: 'partitions', description: 'How edges are spread over the partitions, and how well.' },
         {
           name: 'snapshots',
           description: 'The state of a graph at a message, to go on from: kept, taken, given up.',

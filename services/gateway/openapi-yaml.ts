@@ -42,6 +42,7 @@ export async function openapiYaml(version: string): Promise<string> {
       erase: unused,
       isRemoved: unused,
     },
+    questions: { answer: unused, ask: unused },
     replicas: 1,
     metrics: new GatewayMetrics(() => 0),
   });

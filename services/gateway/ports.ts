@@ -5,7 +5,7 @@ import type { GraphRecords } from '../../libs/bus/graphs.ts';
 import type { GraphRecord } from '../../libs/bus/registry.ts';
 import type { ClusterStatus } from '../../libs/cluster/member.ts';
 import type { GraphConfig } from '../../libs/dataflow/graph-config.ts';
-import type { Bus, Clock, Kv } from '../../libs/stage/ports.ts';
+import type { Bus, Clock, Kv, Questions } from '../../libs/stage/ports.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { View } from './view.ts';
 
@@ -70,6 +70,8 @@ export interface GatewayDeps {
   readonly cluster: () => ClusterStatus;
   /** The records of snapshots are in it. */
   readonly kv: Kv;
+  /** To the partitioners, who answer what they remember of a vertex. */
+  readonly questions: Questions;
   /** Of graphs that say nothing else. */
   readonly replicas: number;
   readonly metrics: GatewayMetrics;

@@ -29,6 +29,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, Kind>> = {
   'payload-too-large': { status: 413, title: 'The body is too large' },
   'replicas-fixed': { status: 409, title: 'The number of replicas is fixed' },
   'unknown-graph': { status: 404, title: 'No such graph' },
+  'unknown-partition': { status: 404, title: 'No such partition' },
   'unknown-route': { status: 404, title: 'No such resource' },
   'unknown-snapshot': { status: 404, title: 'No such snapshot' },
   'unknown-vertex': { status: 404, title: 'No such vertex' },

@@ -55,7 +55,7 @@ export class Reader {
         { sequence: view.sequence, retryAfterSeconds: 1 },
       );
     }
-    return { host, reading: new Reading(view, sequence ?? view.sequence) };
+    return { host, reading: new Reading(view, sequence ?? view.sequence, sequence !== undefined) };
   }
 }
 

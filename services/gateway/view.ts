@@ -23,6 +23,7 @@ import { comparePositions, type MessageIdentity, wholeMessagesBelow } from '../.
 import { NONE } from '../../libs/graph/columns.ts';
 import { ComponentForest } from '../../libs/graph/component-forest.ts';
 import { hashId } from '../../libs/graph/id-hash.ts';
+import { PartSets } from '../../libs/graph/part-sets.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { Cut, OutputEnd, ReadMark, StageCore } from '../../libs/stage/stage-core.ts';
 
@@ -56,6 +57,7 @@ export interface ViewObserver {
 }
 
 interface Channel {
+  readonly partition: number;
   readonly reader: ChannelReader;
   readonly columns: FrameColumns;
   /** Rows of the frame's ids, or NONE. */
@@ -81,6 +83,8 @@ export class View implements StageCore {
 
   /** The layout whose channels are read; undefined until it has begun. */
   generation: Layout | undefined;
+  /** The partitions of that layout in which each vertex has an edge. */
+  parts = new PartSets(1, 0);
   /** Whether the generation's channels are read to their end. */
   ended = false;
   dueMark: Mark | undefined;
@@ -115,7 +119,9 @@ export class View implements StageCore {
     this.generation = generation;
     this.ended = false;
     this.comingMarks = [];
+    this.parts = new PartSets(partitions, this.recorded.rows);
     this.channels = Array.from({ length: partitions }, (_, partition) => ({
+      partition,
       reader: new ChannelReader(
         {
           graphId,
@@ -161,7 +167,7 @@ export class View implements StageCore {
 
   /** Bytes of the state's arrays. */
   get byteLength(): number {
-    return this.forest.byteLength + this.messages.byteLength;
+    return this.forest.byteLength + this.parts.byteLength + this.messages.byteLength;
   }
 
   restore(payload: ByteReader): void {
@@ -197,6 +203,7 @@ export class View implements StageCore {
     const partitions = payload.varint();
     const after = payload.varint();
     if (generation !== this.generation?.generation) this.begin({ generation, partitions, after });
+    this.parts.read(payload);
     this.ended = payload.u8() === 1;
     for (const channel of this.channels) {
       channel.end = {
@@ -287,7 +294,8 @@ export class View implements StageCore {
     return (
       (this.forest.rows - rows) * ROW_BYTES +
       (this.forest.links - links) * LINK_BYTES +
-      (this.messages.count - messages) * 4
+      (this.messages.count - messages) * 4 +
+      this.parts.pendingBytes(this.forest.rows)
     );
   }
 
@@ -301,6 +309,7 @@ export class View implements StageCore {
       this.forest.links,
       messages,
       this.messages.count,
+      (writer) => this.parts.writeChanges(writer, this.forest.rows),
     );
     this.markRecorded();
     return { payloads: [], ends: [], read: this.channels.map((channel) => channel.last), increment };
@@ -419,13 +428,16 @@ export class View implements StageCore {
 
   private applyEdge(channel: Channel): void {
     const { columns, at } = channel;
-    const { forest } = this;
+    const { forest, parts } = this;
     const sequence = columns.sequence[at]!;
     const index = columns.index[at]!;
     const smaller = this.row(channel, at * 2);
     if (smaller === forest.rows) this.arrive(columns.idHash[at * 2]!, sequence, index);
     const larger = this.row(channel, at * 2 + 1);
     if (larger === forest.rows) this.arrive(columns.idHash[at * 2 + 1]!, sequence, index);
+    // A worker hands on an edge of each vertex that its partition did not know.
+    parts.add(smaller, channel.partition);
+    parts.add(larger, channel.partition);
     channel.at += 1;
     if (smaller === larger) return;
     const swapped = columns.swapped[at] === 1;
@@ -461,6 +473,7 @@ export class View implements StageCore {
       messages: this.messages.count,
       sequence: this.sequence,
     };
+    this.parts.markRecorded(this.forest.rows);
   }
 
   private encode(
@@ -470,6 +483,7 @@ export class View implements StageCore {
     linkTo: number,
     messageFrom: number,
     messageTo: number,
+    writeParts = (writer: ByteWriter): void => this.parts.writeRows(writer, rowFrom, rowTo),
   ): Uint8Array {
     const { forest, messages } = this;
     const writer = new ByteWriter(4096);
@@ -507,6 +521,7 @@ export class View implements StageCore {
     writer.varint(generation.generation);
     writer.varint(generation.partitions);
     writer.varint(generation.after);
+    writeParts(writer);
     writer.u8(this.ended ? 1 : 0);
     for (const { end } of this.channels) {
       writer.varint(end.through.sequence);

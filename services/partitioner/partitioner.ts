@@ -7,7 +7,7 @@
 import { type ByteReader, ByteWriter } from '../../libs/dataflow/bytes.ts';
 import { type ChannelEnd, ChannelWriter, channelStart, emptyContext } from '../../libs/dataflow/channel.ts';
 import { PARTITIONER_VERSION } from '../../libs/dataflow/core-versions.ts';
-import { EdgeColumns, type IdColumn } from '../../libs/dataflow/edge-columns.ts';
+import { EdgeColumns } from '../../libs/dataflow/edge-columns.ts';
 import { LogError } from '../../libs/dataflow/errors.ts';
 import {
   type Counters,
@@ -23,23 +23,19 @@ import { Producers } from '../../libs/dataflow/producers.ts';
 import { rejectRemovals } from '../../libs/dataflow/removals.ts';
 import { NONE } from '../../libs/graph/columns.ts';
 import { hashId, viewOf } from '../../libs/graph/id-hash.ts';
-import type { EdgePartitioner } from '../../libs/partitioning/edge-partitioner.ts';
-import { FNV_OFFSET, fnv1a } from '../../libs/partitioning/hash.ts';
-import { newPartitioner } from '../../libs/partitioning/new-partitioner.ts';
 import {
   DEFAULT_PARTITIONER,
   type PartitionerConfig,
   partitionerText,
 } from '../../libs/partitioning/partitioner-config.ts';
+import { UNOWNED } from '../../libs/partitioning/placements.ts';
 import type { Figures } from '../../libs/partitioning/quality.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { Cut, OutputEnd, ReadMark, StageCore } from '../../libs/stage/stage-core.ts';
-import { EdgeRows } from './edge-rows.ts';
+import { EdgePlacer } from './edge-placer.ts';
 import { isReject, RejectLog } from './reject-log.ts';
 
 const NEW = { kind: 'new' } as const;
-/** Edges placed together: enough for the cache misses of their vertices to overlap. */
-const EDGES_AT_ONCE = 128;
 const ROWS_PER_PIECE = 8 * 1024;
 /** About what a changed vertex takes in an increment. */
 const CHANGE_BYTES = 7;
@@ -48,6 +44,13 @@ export interface PartitionerOptions extends Layout {
   readonly graphId: string;
   /** What chooses the partitions; the hash if absent. */
   readonly partitioner?: PartitionerConfig;
+}
+
+/** What a partitioner remembers of a vertex. */
+export interface Placement {
+  readonly degree: number;
+  readonly owner?: number;
+  readonly partitions: readonly number[];
 }
 
 export class Partitioner implements StageCore {
@@ -61,13 +64,8 @@ export class Partitioner implements StageCore {
   private readonly rejects = new RejectLog();
   private readonly producers = new Producers();
   private readonly columns = new EdgeColumns();
-  private readonly chooser: EdgePartitioner;
-  private readonly isByEdgeHash: boolean;
-  /** The vertices, where the chooser decides by what it knows of them. */
-  private readonly rows: EdgeRows | undefined;
-  /** The columns' id bytes, to read words of ids. */
-  private sourceView = viewOf(new Uint8Array(0));
-  private targetView = this.sourceView;
+  readonly algorithm: PartitionerConfig;
+  private readonly placer: EdgePlacer;
 
   private counters: Counters = NO_COUNTERS;
   /** Arrival of the newest message, running maximum, ms. */
@@ -80,9 +78,8 @@ export class Partitioner implements StageCore {
   constructor(options: PartitionerOptions) {
     const { graphId, generation, partitions, after, partitioner = DEFAULT_PARTITIONER } = options;
     this.partitions = partitions;
-    this.chooser = newPartitioner(partitioner, partitions);
-    this.isByEdgeHash = partitioner.algorithm === 'hash';
-    this.rows = this.chooser.needsRows ? new EdgeRows() : undefined;
+    this.algorithm = partitioner;
+    this.placer = new EdgePlacer(partitioner, partitions);
     this.generation = generation;
     this.start = channelStart(after);
     this.isFrame = frameTest(graphId);
@@ -105,8 +102,8 @@ export class Partitioner implements StageCore {
 
   restore(payload: ByteReader): void {
     this.restoreCounters(payload);
-    this.rows?.read(payload);
-    this.chooser.placements.read(payload);
+    this.placer.rows?.read(payload);
+    this.placer.chooser.placements.read(payload);
   }
 
   private restoreCounters(payload: ByteReader): void {
@@ -118,12 +115,32 @@ export class Partitioner implements StageCore {
 
   /** How its edges and vertices are spread. */
   get figures(): Figures {
-    return this.chooser.placements.figures();
+    return this.placer.chooser.placements.figures();
   }
 
   /** Vertices that are remembered. */
   get vertexCount(): number {
-    return this.rows?.vertices.count ?? 0;
+    return this.placer.rows?.vertices.count ?? 0;
+  }
+
+  /** Whether it keeps account of vertices: whether `placementOf` has anything to tell. */
+  get knowsVertices(): boolean {
+    return this.placer.rows !== undefined;
+  }
+
+  /** What is remembered of a vertex; undefined: nothing. */
+  placementOf(id: Uint8Array): Placement | undefined {
+    const { rows, chooser } = this.placer;
+    const view = viewOf(id);
+    const row = rows?.vertices.find(view, 0, id.length, hashId(view, 0, id.length)) ?? NONE;
+    if (row === NONE) return undefined;
+    const { placements } = chooser;
+    const owner = placements.owner(row);
+    return {
+      degree: placements.degree(row),
+      ...(owner === UNOWNED ? {} : { owner }),
+      partitions: placements.partsOf(row),
+    };
   }
 
   /** What of a state goes over to another generation, whatever divides that: the rest of the payload is left. */
@@ -205,7 +222,8 @@ export class Partitioner implements StageCore {
 
   get pendingBytes(): number {
     let bytes = this.rejects.pendingBytes + this.producers.pendingBytes;
-    bytes += (this.rows?.pendingBytes ?? 0) + this.chooser.placements.changes * CHANGE_BYTES;
+    const { rows, chooser } = this.placer;
+    bytes += (rows?.pendingBytes ?? 0) + chooser.placements.changes * CHANGE_BYTES;
     for (const channel of this.channels) bytes += channel.pendingBytes;
     return bytes;
   }
@@ -222,8 +240,9 @@ export class Partitioner implements StageCore {
     this.dirty = false;
     const increment = this.countersWriter();
     this.producers.writeIncrement(increment);
-    this.rows?.writeIncrement(increment);
-    const { placements } = this.chooser;
+    const { rows, chooser } = this.placer;
+    rows?.writeIncrement(increment);
+    const { placements } = chooser;
     placements.writeChanges(increment);
     placements.markRecorded();
     return {
@@ -235,8 +254,8 @@ export class Partitioner implements StageCore {
   }
 
   *copy(): Iterable<Uint8Array> {
-    const { rows } = this;
-    const { placements } = this.chooser;
+    const { rows, chooser } = this.placer;
+    const { placements } = chooser;
     const count = rows?.vertices.count ?? 0;
     let row = 0;
     do {
@@ -279,10 +298,9 @@ export class Partitioner implements StageCore {
       return;
     }
     rejectRemovals(columns);
-    this.sourceView = viewOf(columns.source.bytes);
-    this.targetView = viewOf(columns.target.bytes);
-    if (this.rows === undefined) this.placeByHash(sequence);
-    else this.placeByRows(sequence, this.rows);
+    this.placer.place(columns);
+    for (let index = 0; index < columns.count; index++)
+      if (columns.rejected[index] !== 1) this.append(sequence, index);
     const { rejectedCount } = columns;
     if (rejectedCount > 0) this.rejects.add(sequence, rejectedCount, columns.reasons);
     this.finishMessage(message, columns.count - rejectedCount, rejectedCount);
@@ -293,84 +311,26 @@ export class Partitioner implements StageCore {
     this.finishMessage(message, 0, 1);
   }
 
-  private placeByHash(sequence: number): void {
-    const { columns, sourceView, targetView } = this;
-    const { source, target } = columns;
-    for (let index = 0; index < columns.count; index++) {
-      if (columns.rejected[index] === 1) continue;
-      const sourceHash = hashId(sourceView, source.start[index]!, source.end[index]!);
-      const targetHash = hashId(targetView, target.start[index]!, target.end[index]!);
-      this.place(sequence, index, sourceHash, targetHash, NONE, NONE);
-    }
-  }
-
-  private placeByRows(sequence: number, rows: EdgeRows): void {
-    const { placements } = this.chooser;
-    rows.find(this.columns, this.sourceView, this.targetView);
-    const { count, source, target, index } = rows;
-    for (let from = 0; from < count; from += EDGES_AT_ONCE) {
-      const to = Math.min(count, from + EDGES_AT_ONCE);
-      placements.touch(source.row, from, to);
-      placements.touch(target.row, from, to);
-      for (let at = from; at < to; at++) {
-        this.place(
-          sequence,
-          index[at]!,
-          source.hash[at]!,
-          target.hash[at]!,
-          source.row[at]!,
-          target.row[at]!,
-        );
-      }
-    }
-  }
-
-  private place(
-    sequence: number,
-    index: number,
-    sourceHash: number,
-    targetHash: number,
-    sourceRow: number,
-    targetRow: number,
-  ): void {
+  private append(sequence: number, index: number): void {
+    const { part, swapped, smallerHash, largerHash } = this.placer;
     const { source, target, time } = this.columns;
-    const swapped = isLarger(source, target, index) ? 1 : 0;
-    const smaller = swapped === 1 ? target : source;
-    const larger = swapped === 1 ? source : target;
-    const smallerStart = smaller.start[index]!;
-    const smallerEnd = smaller.end[index]!;
-    const largerStart = larger.start[index]!;
-    const largerEnd = larger.end[index]!;
-    const smallerHash = swapped === 1 ? targetHash : sourceHash;
-    const largerHash = swapped === 1 ? sourceHash : targetHash;
-    const part = this.chooser.place(
-      swapped === 1 ? targetRow : sourceRow,
-      swapped === 1 ? sourceRow : targetRow,
-      smallerHash,
-      largerHash,
-      this.isByEdgeHash
-        ? fnv1a(
-            fnv1a(FNV_OFFSET, smaller.bytes, smallerStart, smallerEnd),
-            larger.bytes,
-            largerStart,
-            largerEnd,
-          )
-        : 0,
-    );
-    this.channels[part]!.append(
+    const isSwapped = swapped[index] === 1;
+    const smaller = isSwapped ? target : source;
+    const larger = isSwapped ? source : target;
+    this.channels[part[index]!]!.append(
       sequence,
       index,
-      swapped,
+      swapped[index]!,
       0,
       time[index]!,
       smaller.bytes,
-      smallerStart,
-      smallerEnd,
-      smallerHash,
+      smaller.start[index]!,
+      smaller.end[index]!,
+      smallerHash[index]!,
       larger.bytes,
-      largerStart,
-      largerEnd,
-      largerHash,
+      larger.start[index]!,
+      larger.end[index]!,
+      largerHash[index]!,
     );
   }
 
@@ -391,19 +351,4 @@ export class Partitioner implements StageCore {
     this.channels[0]!.appendMessage({ sequence, time: this.time, edges, rejected });
     this.channels[0]!.sealIfFull(behindMessage(sequence));
   }
-}
-
-/** Whether the source's bytes are larger than the target's; of two ids that begin alike the shorter is smaller. */
-function isLarger(source: IdColumn, target: IdColumn, index: number): boolean {
-  const a = source.bytes;
-  const b = target.bytes;
-  let x = source.start[index]!;
-  let y = target.start[index]!;
-  const xEnd = source.end[index]!;
-  const yEnd = target.end[index]!;
-  while (x < xEnd && y < yEnd) {
-    const difference = a[x++]! - b[y++]!;
-    if (difference !== 0) return difference > 0;
-  }
-  return xEnd - x > yEnd - y;
 }

@@ -3,6 +3,7 @@ import { cpus } from 'node:os';
 import { benchFailOver, benchSnapshots } from './cluster.bench.ts';
 import { benchFlat } from './flat.bench.ts';
 import { benchMemory } from './memory.bench.ts';
+import { benchPartitioning, benchPartitioningStage } from './partitioning.bench.ts';
 import { benchEndToEnd, benchLatency } from './pipeline.bench.ts';
 import { benchVertexTable } from './vertex-table.bench.ts';
 import { benchWorker } from './worker.bench.ts';
@@ -11,6 +12,8 @@ const benches: Record<string, () => string[] | Promise<string[]>> = {
   'vertex-table': benchVertexTable,
   worker: benchWorker,
   memory: benchMemory,
+  partitioning: benchPartitioning,
+  'partitioning-stage': benchPartitioningStage,
   'end-to-end': benchEndToEnd,
   latency: benchLatency,
   flat: benchFlat,

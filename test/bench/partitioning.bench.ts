@@ -5,6 +5,9 @@
  *
  * Processor time, so that what else runs on the machine counts less.
  */
+import { EdgeColumns } from '../../libs/dataflow/edge-columns.ts';
+import { NO_MARK } from '../../libs/dataflow/frame.ts';
+import { decodePayload } from '../../libs/dataflow/payload.ts';
 import { NONE } from '../../libs/graph/columns.ts';
 import { hashId, viewOf } from '../../libs/graph/id-hash.ts';
 import { VertexTable } from '../../libs/graph/vertex-table.ts';
@@ -17,8 +20,11 @@ import {
   readPartitionerConfig,
 } from '../../libs/partitioning/partitioner-config.ts';
 import { qualityOf } from '../../libs/partitioning/quality.ts';
+import { Partitioner } from '../../services/partitioner/partitioner.ts';
+import { arrowPayloads } from './pipeline.bench.ts';
 import { growingEdges, ID_BYTES, idsOf, median, million, skewedEdges } from './skewed-edges.ts';
 
+const ARROW = 'application/vnd.apache.arrow.stream';
 const EDGES = 3_000_000;
 const VERTICES = 1_060_000;
 const PARTS = 32;
@@ -59,6 +65,63 @@ export function benchPartitioning(): string[] {
     }),
     ...flat(),
   ];
+}
+
+/**
+ * The whole stage: EDGES payloads in, frames of PARTS out, cut after every few messages as an epoch would. Its rival
+ * decodes the same payloads and hashes the ids of every edge, and writes nothing.
+ */
+export function benchPartitioningStage(): string[] {
+  const { payloads, edges } = arrowPayloads(skewedEdges(EDGES, VERTICES, 1.5));
+  const alone: number[] = [];
+  const spent = new Map<string, number[]>();
+  for (let round = 0; round < ROUNDS; round++) {
+    alone.push(nsOf(edges, () => decodeAndHash(payloads)));
+    for (const algorithm of ['hash', 'dbh', 'hdrf']) {
+      const ns = nsOf(edges, () => runStage(algorithm, payloads));
+      spent.set(algorithm, [...(spent.get(algorithm) ?? []), ns]);
+    }
+  }
+  const base = median(spent.get('hash')!);
+  return [
+    `the stage, Arrow payloads in, frames out, ${million(edges)} edges, about 1M vertices, k = ${PARTS}, median of ${ROUNDS}:`,
+    `  decode and hash  ${ns(median(alone))}`,
+    ...[...spent].map(([algorithm, times]) => {
+      const ratio =
+        algorithm === 'hash'
+          ? `ratio ${(median(alone) / base).toFixed(2)} of decode and hash`
+          : `${(median(times) / base).toFixed(1)} x hash${algorithm === 'hdrf' ? '   (asked: 8)' : ''}`;
+      return `  ${algorithm.padEnd(15)}  ${ns(median(times))}, ${ratio}`;
+    }),
+  ];
+}
+
+function decodeAndHash(payloads: readonly Uint8Array[]): number {
+  const columns = new EdgeColumns();
+  let sum = 0;
+  for (const payload of payloads) {
+    decodePayload(payload, ARROW, columns);
+    const { source, target } = columns;
+    for (let i = 0; i < columns.count; i++) {
+      const hash = fnv1a(FNV_OFFSET, source.bytes, source.start[i]!, source.end[i]!);
+      sum ^= fnv1a(hash, target.bytes, target.start[i]!, target.end[i]!);
+    }
+  }
+  return sum;
+}
+
+function runStage(algorithm: string, payloads: readonly Uint8Array[]): number {
+  const layout = { generation: 1, partitions: PARTS, after: 0 };
+  const stage = new Partitioner({ graphId: '0'.repeat(32), ...layout, partitioner: configOf(algorithm) });
+  stage.resume(undefined, [...stage.starts], undefined);
+  stage.open(0, 1n);
+  let bytes = 0;
+  for (const [at, payload] of payloads.entries()) {
+    stage.apply(0, { sequence: at + 1, time: BigInt(at + 1), payload, contentType: ARROW });
+    if (at % 8 !== 7 && at < payloads.length - 1) continue;
+    for (const frames of stage.cut(NO_MARK).payloads) for (const frame of frames) bytes += frame.length;
+  }
+  return bytes;
 }
 
 /** Look-ups and decisions apart: a table that outgrows the caches costs more misses, whatever is decided. */
@@ -187,10 +250,14 @@ function configOf(algorithm: string): PartitionerConfig {
 }
 
 function nsPerEdge(ids: Uint8Array, work: () => unknown): number {
+  return nsOf(ids.length / ID_BYTES / 2, work);
+}
+
+function nsOf(edges: number, work: () => unknown): number {
   const before = process.cpuUsage();
   work();
   const { user, system } = process.cpuUsage(before);
-  return ((user + system) * 1000) / (ids.length / ID_BYTES / 2);
+  return ((user + system) * 1000) / edges;
 }
 
 function ns(value: number): string {

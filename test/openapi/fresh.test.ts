@@ -68,6 +68,8 @@ describe('the document', () => {
       'get /v1/graphs/{graph}/components/{component}/vertices',
       'get /v1/graphs/{graph}/connected',
       'get /v1/graphs/{graph}/export',
+      'get /v1/graphs/{graph}/partitions',
+      'get /v1/graphs/{graph}/partitions/{partition}/vertices',
       'get /v1/graphs/{graph}/snapshots',
       'get /v1/graphs/{graph}/snapshots/{snapshot}',
       'get /v1/graphs/{graph}/vertices',

@@ -5,6 +5,7 @@
 import { CHANNEL_START } from '../../libs/dataflow/channel.ts';
 import { NO_MARK } from '../../libs/dataflow/frame.ts';
 import { type GraphConfig, newGraphConfig } from '../../libs/dataflow/graph-config.ts';
+import { DEFAULT_PARTITIONER, type PartitionerConfig } from '../../libs/partitioning/partitioner-config.ts';
 import type { LogMessage } from '../../libs/stage/ports.ts';
 import type { StageCore } from '../../libs/stage/stage-core.ts';
 import { View, type ViewObserver } from '../../services/gateway/view.ts';
@@ -23,24 +24,31 @@ export interface FeedOptions {
   readonly partitions: number;
   readonly name?: string;
   readonly graphId?: string;
+  readonly partitioner?: PartitionerConfig;
   readonly observer?: ViewObserver;
 }
 
 export class Feed {
   readonly config: GraphConfig;
   readonly view: View;
-  private readonly partitioner: Partitioner;
+  readonly partitioner: Partitioner;
   private readonly workers: readonly Worker[];
   /** Of the last message. */
   sequence = 0;
 
-  constructor({ partitions, name = 'g', graphId = FEED_GRAPH_ID, observer = NOBODY }: FeedOptions) {
+  constructor({
+    partitions,
+    name = 'g',
+    graphId = FEED_GRAPH_ID,
+    partitioner = DEFAULT_PARTITIONER,
+    observer = NOBODY,
+  }: FeedOptions) {
     const generation = { generation: 1, partitions, after: 0 };
     this.config = newGraphConfig(
       { name, id: graphId, created: new Date(FEED_START_MS).toISOString() },
-      { partitions },
+      { partitions, partitioner },
     );
-    this.partitioner = new Partitioner({ graphId, ...generation });
+    this.partitioner = new Partitioner({ graphId, ...generation, partitioner });
     this.workers = Array.from(
       { length: partitions },
       (_, partition) => new Worker({ graphId, partition, ...generation }),

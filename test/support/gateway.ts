@@ -12,10 +12,12 @@ import { SCHEMAS } from '../../libs/api/schemas.ts';
 import { createGraph } from '../../libs/bus/graphs.ts';
 import { MemoryBus } from '../../libs/bus/memory-bus.ts';
 import { MemoryKv } from '../../libs/bus/memory-kv.ts';
+import { MemoryQuestions } from '../../libs/bus/memory-questions.ts';
 import type { GraphRecord } from '../../libs/bus/registry.ts';
 import type { ClusterStatus } from '../../libs/cluster/member.ts';
 import type { GraphConfig } from '../../libs/dataflow/graph-config.ts';
 import { edgesLog } from '../../libs/dataflow/names.ts';
+import type { PartitionerConfig } from '../../libs/partitioning/partitioner-config.ts';
 import { buildApp } from '../../services/gateway/app.ts';
 import { GatewayMetrics } from '../../services/gateway/metrics.ts';
 import type { GatewayDeps, GraphRegistry, HostedGraph, HostedGraphs } from '../../services/gateway/ports.ts';
@@ -76,7 +78,8 @@ export class MemoryHost implements HostedGraph {
 
   constructor(config: GraphConfig) {
     this.config = config;
-    this.feed = new Feed({ partitions: config.partitions, graphId: config.id });
+    const { partitions, partitioner, id } = config;
+    this.feed = new Feed({ partitions, partitioner, graphId: id });
   }
 
   get view(): View | undefined {
@@ -114,6 +117,7 @@ export class TestGateway implements HostedGraphs {
   readonly registry = new MemoryRegistry();
   readonly hosts = new Map<string, MemoryHost>();
   readonly kv = new MemoryKv();
+  readonly questions = new MemoryQuestions();
   cluster: ClusterStatus = { instances: [], tasks: [] };
   readonly metrics = new GatewayMetrics(() => FEED_START_MS);
   nats = { connected: true, since: new Date(FEED_START_MS) };
@@ -143,6 +147,7 @@ export class TestGateway implements HostedGraphs {
       nats: () => this.nats,
       cluster: () => this.cluster,
       kv: this.kv,
+      questions: this.questions,
       replicas: 1,
       metrics: this.metrics,
     };
@@ -176,8 +181,8 @@ export class TestGateway implements HostedGraphs {
     }
   }
 
-  async graph(name: string, partitions = 2): Promise<MemoryHost> {
-    await createGraph(this.bus, this.registry, name, { partitions });
+  async graph(name: string, partitions = 2, partitioner?: PartitionerConfig): Promise<MemoryHost> {
+    await createGraph(this.bus, this.registry, name, { partitions, partitioner });
     this.adopt();
     return this.hosts.get(name)!;
   }

@@ -42,7 +42,8 @@ export interface LoadOptions {
   readonly nulls: readonly string[];
 }
 
-export function loadOptions(command: Command): Command {
+/** How files are read. */
+export function readingOptions(command: Command): Command {
   return command
     .option('--source <column>', 'column of the one endpoint: a name, or a number from 1 on')
     .option('--target <column>', 'column of the other endpoint')
@@ -61,7 +62,11 @@ export function loadOptions(command: Command): Command {
     .option('--comment <character>', 'leave out lines that begin with this')
     .option('--no-comment', 'no line is a comment')
     .option('--trim', 'blanks around a field are not part of it')
-    .option('--null <text>', 'an id that is none, beside \\N; may be given several times', append)
+    .option('--null <text>', 'an id that is none, beside \\N; may be given several times', append);
+}
+
+export function loadOptions(command: Command): Command {
+  return readingOptions(command)
     .option('--id <key>', 'name this load, so that the same load repeated within two minutes changes nothing')
     .option('--strict', 'exit 1 if a row was refused')
     .option('--json', 'print the summary as one JSON object');

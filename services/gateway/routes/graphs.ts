@@ -15,6 +15,11 @@ import {
   type SnapshotName,
 } from '../../../libs/dataflow/graph-config.ts';
 import { edgesLog, PARTITIONS_DEFAULT } from '../../../libs/dataflow/names.ts';
+import {
+  type PartitionerConfig,
+  partsProblem,
+  readPartitionerConfig,
+} from '../../../libs/partitioning/partitioner-config.ts';
 import { type Manifest, SnapshotRecords } from '../../../libs/snapshot/records.ts';
 import { removeGenerations } from '../../../libs/stage/generation-logs.ts';
 import type { LogState } from '../../../libs/stage/ports.ts';
@@ -72,7 +77,7 @@ export function graphRoutes(app: App, { deps, directory, ends, reader, snapshots
         summary: 'Create a graph, or change its settings',
         description:
           'The body may be absent. An EDGES stream of the graph that is there already is read from its start. Another number ' +
-          'of partitions takes effect a moment later, at an exact message, while answers stay exact.',
+          'of partitions, or another partitioner, takes effect a moment later, at an exact message, while answers stay exact.',
         params: GraphParams,
         body: Named(GraphSettings),
         response: {
@@ -90,11 +95,14 @@ export function graphRoutes(app: App, { deps, directory, ends, reader, snapshots
       },
       preValidation: async (request) => {
         request.body ??= {};
+        readPartitioner(request.body);
       },
     },
     async ({ params, body }, reply): Promise<Graph> => {
       const name = params.graph;
       const replicas = body.replicas ?? deps.replicas;
+      const known = await directory.record(name);
+      if (known === undefined) checkParts(body, body.partitioner, body.partitions ?? PARTITIONS_DEFAULT);
       const { config, created } = await natsAnswer(() =>
         createGraph(bus, registry, name, {
           ...body,
@@ -265,19 +273,37 @@ function cannotRebuild(detail: string): RequestProblem {
   return new RequestProblem('cannot-rebuild', detail);
 }
 
-function withSettings(config: GraphConfig, { partitions, snapshots, purgeEdges }: Settings): GraphConfig {
+/** Checks a partitioner by its own rules, which say more than a schema, and gives it its defaults. */
+function readPartitioner(body: unknown): void {
+  if (typeof body !== 'object' || body === null || !('partitioner' in body)) return;
+  const reading = readPartitionerConfig(body.partitioner);
+  if (reading.kind === 'invalid') throw badRequest('/body/partitioner', reading.problem);
+  body.partitioner = reading.config;
+}
+
+function checkParts(body: Settings, partitioner: PartitionerConfig | undefined, partitions: number): void {
+  const problem = partitioner === undefined ? undefined : partsProblem(partitioner, partitions);
+  if (problem === undefined) return;
+  throw badRequest(body.partitioner === undefined ? '/body/partitions' : '/body/partitioner', problem);
+}
+
+function withSettings(config: GraphConfig, settings: Settings): GraphConfig {
+  const { snapshots, purgeEdges } = settings;
+  const { partitions = config.partitions, partitioner = config.partitioner } = settings;
+  checkParts(settings, partitioner, partitions);
   return {
     ...config,
-    partitions: partitions ?? config.partitions,
+    partitions,
+    partitioner,
     snapshots: { ...config.snapshots, ...snapshots },
     purgeEdges: purgeEdges ?? config.purgeEdges,
   };
 }
 
 function graphAnswer(config: GraphConfig): Graph {
-  const { name, id, partitions, replicas, snapshots, purgeEdges, created } = config;
+  const { name, id, partitions, partitioner, replicas, snapshots, purgeEdges, created } = config;
   const { generation } = newestGeneration(config);
-  return { name, id, generation, partitions, replicas, snapshots, purgeEdges, created };
+  return { name, id, generation, partitions, partitioner, replicas, snapshots, purgeEdges, created };
 }
 
 async function graphStatus({ host, reading }: HostedReading, ends: EdgesEnds): Promise<GraphStatus> {

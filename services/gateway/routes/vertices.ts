@@ -1,7 +1,8 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { GraphParams, idParameter, idQueryNote, ReadQuery, readParameters } from '../../../libs/api/query.ts';
 import { CLOSED, Named } from '../../../libs/api/schema.ts';
 import { Connection, LookupAnswer, LookupRequest, Vertex } from '../../../libs/api/vertex.ts';
+import { placementAnswer } from '../partitions.ts';
 import { checkId } from '../vertex-ids.ts';
 import type { App, RouteContext } from './context.ts';
 import { json, problems, READ_PROBLEMS } from './responses.ts';
@@ -9,7 +10,19 @@ import { json, problems, READ_PROBLEMS } from './responses.ts';
 /** 1,000 ids of 1,024 bytes, each byte as `\u0000`. */
 const LOOKUP_BYTES_MAX = 8 * 1024 * 1024;
 
-export function vertexRoutes(app: App, { reader }: RouteContext): void {
+const placementParameter = {
+  placement: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether the partitioner is asked what it remembers of the vertex: its degree and its owner.',
+    }),
+  ),
+};
+const VertexQuery = Type.Object({ ...placementParameter, ...readParameters }, CLOSED);
+type VertexQuery = Static<typeof VertexQuery>;
+
+export function vertexRoutes(app: App, context: RouteContext): void {
+  const { reader } = context;
   const vertexProblems = problems(...READ_PROBLEMS, 'unknown-vertex');
 
   app.get(
@@ -23,13 +36,13 @@ export function vertexRoutes(app: App, { reader }: RouteContext): void {
           { ...GraphParams.properties, vertex: idParameter('The id, percent-encoded.') },
           CLOSED,
         ),
-        querystring: ReadQuery,
+        querystring: VertexQuery,
         response: { 200: json('The vertex.', Vertex), ...vertexProblems },
       },
     },
     async ({ params, query }): Promise<Vertex> => {
       checkId(params.vertex, '/params/vertex');
-      return (await reader.read(params.graph, query)).vertex(params.vertex);
+      return await showVertex(context, params.graph, params.vertex, query);
     },
   );
 
@@ -41,13 +54,13 @@ export function vertexRoutes(app: App, { reader }: RouteContext): void {
         tags: ['vertices'],
         summary: 'Show a vertex whose id is given in the query',
         params: GraphParams,
-        querystring: Type.Object({ id: idParameter(idQueryNote), ...readParameters }, CLOSED),
+        querystring: Type.Object({ id: idParameter(idQueryNote), ...VertexQuery.properties }, CLOSED),
         response: { 200: json('The vertex.', Vertex), ...vertexProblems },
       },
     },
     async ({ params, query }): Promise<Vertex> => {
       checkId(query.id, '/query/id');
-      return (await reader.read(params.graph, query)).vertex(query.id);
+      return await showVertex(context, params.graph, query.id, query);
     },
   );
 
@@ -96,4 +109,16 @@ export function vertexRoutes(app: App, { reader }: RouteContext): void {
       return (await reader.read(params.graph, query)).connection(source, target);
     },
   );
+}
+
+async function showVertex(
+  { reader, deps }: RouteContext,
+  graph: string,
+  id: string,
+  query: VertexQuery,
+): Promise<Vertex> {
+  const { host, reading } = await reader.readAt(graph, query, () => query.asOf);
+  const { asOf, ...vertex } = reading.vertex(id);
+  if (query.placement !== true) return { ...vertex, asOf };
+  return { ...vertex, placement: await placementAnswer(deps, host, id), asOf };
 }

@@ -59,7 +59,9 @@ test('PUT changes what is named and keeps what is absent; other partitions wait 
   });
   const { partitions, generations } = gateway.registry.records.get('g')!;
   expect(partitions).toBe(4);
-  expect(generations).toEqual([{ generation: 1, partitions: 3, after: 0 }]);
+  expect(generations).toEqual([
+    { generation: 1, partitions: 3, after: 0, partitioner: { algorithm: 'hash' } },
+  ]);
   // The answers still come from the generation in force.
   gateway.adopt();
   expect((await gateway.get<GraphStatus>('/v1/graphs/g', GraphStatus)).config.generation).toBe(1);

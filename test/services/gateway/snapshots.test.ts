@@ -242,13 +242,15 @@ test('POST rebuild goes on from the snapshot that is named, or from the start', 
   expect((await post(REBUILD, { from: 'start' })).statusCode).toBe(200);
   const { base, generations } = gateway.registry.records.get('g')!;
   expect(base).toBeUndefined();
-  expect(generations).toEqual([{ generation: 3, partitions: 2, after: 0 }]);
+  expect(generations).toEqual([
+    { generation: 3, partitions: 2, after: 0, partitioner: { algorithm: 'hash' } },
+  ]);
 });
 
 test('POST rebuild without any snapshot begins with the first message', async () => {
   expect((await post(REBUILD, {})).statusCode).toBe(200);
   expect(gateway.registry.records.get('g')!.generations).toEqual([
-    { generation: 2, partitions: 2, after: 0 },
+    { generation: 2, partitions: 2, after: 0, partitioner: { algorithm: 'hash' } },
   ]);
   const problem = await gateway.problem(
     { method: 'POST', url: REBUILD, payload: { from: 'snapshot' } },
