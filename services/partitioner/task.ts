@@ -143,17 +143,17 @@ export class PartitionerTask {
     ended: Partitioner | undefined,
   ): StagePlan<Partitioner>['seed'] {
     if (ended !== undefined) {
-      const [state] = ended.copy();
+      const state = ended.carried;
       const read = ended.edgesRead ?? LOG_START;
       return async (core) => {
-        core.restore(new ByteReader(state));
+        core.carry(new ByteReader(state));
         return { inputs: [read], outputs: core.starts, barrier: 0 };
       };
     }
     if (base === undefined || generation.generation !== origin) return undefined;
     return async (core): Promise<BlockPosition> => {
       const { inputs } = await readBase(this.snapshots, base, PARTITIONER_PART, (payload) =>
-        core.restore(payload),
+        core.carry(payload),
       );
       // A clone's EDGES is a log of its own that goes on behind the snapshot.
       const created = base.graphId === id ? inputs[0]!.created : 0n;

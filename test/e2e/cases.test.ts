@@ -11,15 +11,18 @@ import { readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { jetstreamManager } from '@nats-io/jetstream';
 import { tableFromArrays, tableToIPC } from 'apache-arrow';
 import { connect, type NatsConnection } from 'nats';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ComponentsPage, MembersPage } from '../../libs/api/component.ts';
 import type { Appended } from '../../libs/api/edges.ts';
 import type { GraphStatus } from '../../libs/api/graph.ts';
+import type { Partitions } from '../../libs/api/partitioner.ts';
 import type { ExportRow } from '../../libs/api/vertex.ts';
 import { connectNats } from '../../libs/bus/nats-bus.ts';
 import { NatsKv } from '../../libs/bus/nats-kv.ts';
+import { FrameColumns, readFrame } from '../../libs/dataflow/frame.ts';
 import { SnapshotRecords } from '../../libs/snapshot/records.ts';
 import { EXIT } from '../../services/cli/exit.ts';
 import type { LoadFlags } from '../../services/cli/load/load-options.ts';
@@ -31,6 +34,11 @@ import { Cluster, PROGRAM, run, until } from './harness/cluster.ts';
 
 const FOLDER = fileURLToPath(new URL('../../../shared/cases/', import.meta.url));
 const INSTANCES = ['pipeline', 'worker', 'gateway'];
+
+interface Edge {
+  readonly source: string;
+  readonly target: string;
+}
 
 type Pair = readonly [source: string, target: string];
 
@@ -1594,7 +1602,69 @@ describe.skipIf(!existsSync(FOLDER))('public cases:', () => {
     },
   );
 
-  it.skip('H25: all programs name one partition for an edge (comes with the streaming partitioners)', () => {});
+  it('H25: the program, the service and HTTP name one partition for an edge, in either orientation, over restarts', {
+    timeout: 180_000,
+  }, async () => {
+    const given = fixture('H25_partition_key.ndjson').records.map((line) => JSON.parse(line) as Edge);
+    const ids = given.map(({ source }) => source);
+    const among = ids.flatMap((source) =>
+      ids.filter((id) => id !== source).map((target) => ({ source, target })),
+    );
+    const edges = [...given, ...among].flatMap(({ source, target }) => [
+      { source, target },
+      { source: target, target: source },
+    ]);
+    const text = edges.map((edge) => JSON.stringify(edge)).join('\n');
+    for (const partitions of [1, 5, 12, 64]) {
+      const args = ['--parts', String(partitions), '--output', '-', '--format', 'ndjson'];
+      const runs = [0, 1].map(() => run([PROGRAM, 'partition', '-', ...args], process.env, text));
+      const [first, second] = await Promise.all(runs);
+      expect(first!.status, first!.stderr).toBe(0);
+      expect(second!.stdout).toBe(first!.stdout);
+      const rows = first!.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Edge & { part: number });
+      expect(rows.map(({ source, target }) => ({ source, target }))).toEqual(edges);
+      for (const [at, { part }] of rows.entries()) {
+        expect(part).toBeGreaterThanOrEqual(0);
+        expect(part).toBeLessThan(partitions);
+        if (at % 2 === 1) expect(part).toBe(rows[at - 1]!.part);
+      }
+
+      // Each orientation in a message of its own. A vertex is where its edges are, by the program as by HTTP.
+      const graph = await newGraph(partitions);
+      for (const edge of edges) await graph.publish(JSON.stringify(edge));
+      const check = async (): Promise<void> => {
+        await graph.status();
+        for (const id of new Set(edges.flatMap(({ source, target }) => [source, target]))) {
+          const parts = rows.filter(({ source, target }) => source === id || target === id);
+          const expected = [...new Set(parts.map(({ part }) => part))].sort((a, b) => a - b);
+          expect((await graph.vertex(id)).partitions).toEqual(expected);
+        }
+        const { quality } = await graph.get<Partitions>('/partitions');
+        expect(quality.vertices).toBe(10);
+      };
+      await check();
+      // The frames of PARTS are the service's own word.
+      const { streams } = await jetstreamManager(connection);
+      const columns = new FrameColumns();
+      for (let part = 0; part < partitions; part++) {
+        const stream = `GRAPH_${graph.name}_PARTS_1_${part}`;
+        const { state } = await streams.info(stream);
+        for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
+          readFrame((await streams.getMessage(stream, { seq }))!.data, columns);
+          for (let edge = 0; edge < columns.count; edge++)
+            expect(rows[columns.sequence[edge]! - 1]!.part).toBe(part);
+        }
+      }
+      if (partitions !== 12) continue;
+      await Promise.all(INSTANCES.map((name) => cluster.kill9(name)));
+      await Promise.all(INSTANCES.map((name) => cluster.restart(name)));
+      await cluster.ready();
+      await check();
+    }
+  });
 });
 
 function chain(from: number, length: number): Pair[] {
