@@ -34,6 +34,8 @@ const COMMANDS = [
   ['snapshot', 'import'],
   ['snapshot', 'restore'],
   ['load'],
+  ['partition'],
+  ['partitions'],
   ['publish'],
   ['component'],
   ['connected'],

@@ -142,13 +142,18 @@ test('a clone goes on behind the snapshot, with the settings of its graph and a 
   expect(config).toEqual({
     ...GRAPH,
     ...identity,
-    generations: [{ generation: 1, partitions: 3, after: 40 }],
+    generations: [{ generation: 1, partitions: 3, after: 40, partitioner: GRAPH.partitioner }],
     base: { graphId: 'base', barrier: 4 },
   });
   expect(cloneConfig(identity, archive, { partitions: 5, replicas: 1 }, 'base')).toMatchObject({
     partitions: 5,
     replicas: 1,
     generations: [{ partitions: 5 }],
+  });
+  const byDegree = { ...GRAPH, partitioner: { algorithm: 'dbh' as const } };
+  expect(cloneConfig(identity, { graph: byDegree, manifest: snapshot }, {}, 'base')).toMatchObject({
+    partitioner: { algorithm: 'dbh' },
+    generations: [{ partitioner: { algorithm: 'dbh' } }],
   });
   const kv = new MemoryKv();
   await recordBase(kv, 'base', snapshot);
