@@ -1,4 +1,6 @@
 /** A running process of Watershed, wired as services/cli/instance.ts does, on simulated servers and disks. */
+
+import { MemoryQuestions } from '../../../libs/bus/memory-questions.ts';
 import { Registry } from '../../../libs/bus/registry.ts';
 import { Member } from '../../../libs/cluster/member.ts';
 import type { GraphConfig } from '../../../libs/dataflow/graph-config.ts';
@@ -48,6 +50,7 @@ export class Instance {
       isGateway: true,
       stage: { bus, clock, log },
       snapshots: { kv, chunks, clock, log, instance: name },
+      questions: new MemoryQuestions(),
       visible: () => {
         const { view } = this;
         if (view !== undefined) options.advanced(view);

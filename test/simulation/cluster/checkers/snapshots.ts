@@ -86,7 +86,7 @@ export class SnapshotsChecker implements Checker {
     const { sequence } = manifest;
     const core = new Partitioner({ graphId, ...generation });
     const { inputs } = await this.restore(manifest, PARTITIONER_PART, core);
-    const state = new ByteReader(core.copy()[0]);
+    const state = new ByteReader(core.carried);
     const [messages, edges, rejected, bytes] = Array.from({ length: 5 }, () => state.varint());
     const totals = oracle.totals(sequence);
     const faults: string[] = [];
