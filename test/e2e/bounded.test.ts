@@ -156,14 +156,19 @@ describe('garbage', () => {
     // What is told is what the totals count: every message by its sequence, with its count and first reasons.
     const bus = new NatsBus(connection);
     const told = new Map<number, Reject>();
-    const { last: rejects } = (await bus.describe(rejectedLog(GRAPH).stream))!;
-    for (let sequence = 1; sequence <= rejects; sequence++) {
-      const message = await bus.message(rejectedLog(GRAPH).stream, sequence);
-      const reject = JSON.parse(new TextDecoder().decode(message!.payload)) as Reject;
-      expect(told.has(reject.sequence)).toBe(false);
-      told.set(reject.sequence, reject);
-    }
     const { totals } = await cluster.get<GraphStatus>(`/v1/graphs/${GRAPH}`);
+    let read = 0;
+    // An answer does not wait for the log of rejects, which is appended to at the same time.
+    await until(async () => {
+      const { last: rejects } = (await bus.describe(rejectedLog(GRAPH).stream))!;
+      while (read < rejects) {
+        const message = await bus.message(rejectedLog(GRAPH).stream, ++read);
+        const reject = JSON.parse(new TextDecoder().decode(message!.payload)) as Reject;
+        expect(told.has(reject.sequence)).toBe(false);
+        told.set(reject.sequence, reject);
+      }
+      return [...told.values()].reduce((sum, { count }) => sum + count, 0) >= totals.rejected;
+    }, 'all rejects to be told');
     expect([...told.values()].reduce((sum, { count }) => sum + count, 0)).toBe(totals.rejected);
     for (const { sequence, count } of expected) {
       const reject = told.get(sequence)!;

@@ -11,8 +11,10 @@ import type { Seat, World } from './world.ts';
 export interface Fault {
   readonly name: string;
   strike(world: World): void | Promise<void>;
-  /** It changes PARTS or FOREST: what is lost there may need a rebuilding. */
+  /** It changes PARTS or FOREST. */
   readonly isTampering?: boolean;
+  /** What it takes the stages may not be able to make again: then the graph must be rebuilt. */
+  readonly isTaking?: boolean;
   /** It takes or damages chunks. */
   readonly losesChunks?: boolean;
 }
@@ -132,6 +134,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'chunk lost',
     losesChunks: true,
+    isTaking: true,
     strike: (world) => {
       world.trace.note('chunks', 'one is lost');
       world.chunks.lose(world.random.below(1_000));
@@ -140,6 +143,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'chunk damaged',
     losesChunks: true,
+    isTaking: true,
     strike: (world) => {
       world.trace.note('chunks', 'one is damaged');
       world.chunks.damage(world.random.below(1_000), world.random.below(100_000));
@@ -165,6 +169,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'derived head purged',
+    isTaking: true,
     isTampering: true,
     strike: (world) =>
       atDerivedLog(world, async (stream) => {
@@ -199,7 +204,7 @@ export const FAULTS: readonly Fault[] = [
       await world.askSnapshot(world.random.chance(0.3) ? `named-${world.random.below(100)}` : undefined);
     },
   },
-  { name: 'rebuild', strike: rebuild },
+  { name: 'rebuild', isTaking: true, strike: rebuild },
   {
     name: 'lease given away',
     strike: async (world) => {

@@ -28,7 +28,9 @@ export async function runMutants({ schedules, isWanted, tell }: MutantsOptions):
   const results: MutantResult[] = [];
   const runner = async (): Promise<void> => {
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
-      const result = await runMutant(mutant, schedules);
+      const result = await runMutant(mutant, schedules).catch((error: unknown): MutantResult => {
+        return { mutant, seed: undefined, breach: String(error), isAsExpected: false };
+      });
       results.push(result);
       tell(lineOf(result, schedules));
     }

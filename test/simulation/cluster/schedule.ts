@@ -109,6 +109,7 @@ class Schedule {
   private readonly faults: readonly Fault[];
   private readonly records: Records;
   private readonly snapshots: SnapshotsChecker;
+  private readonly purges: PurgesChecker;
   private isSafety = true;
   private readonly strikes: Record<string, number> = {};
 
@@ -118,6 +119,7 @@ class Schedule {
     this.records = new Records(this.breach);
     const { records } = this;
     const { oracle, chunks } = world;
+    this.purges = new PurgesChecker(records, (stream) => world.bus.describe(stream), this.breach);
     this.snapshots = new SnapshotsChecker(
       {
         graphId: world.graphId,
@@ -186,7 +188,7 @@ class Schedule {
         this.breach,
       ),
       this.snapshots,
-      new PurgesChecker(records, (stream) => world.bus.describe(stream), this.breach),
+      this.purges,
       new RestChecker(
         {
           oracle: world.oracle,
@@ -348,12 +350,14 @@ class Schedule {
 
   /** Where a fault took what only EDGES can bring back, and a task says so. */
   private needsRebuilding(): boolean {
-    const isTaken =
-      this.isTampered || this.faults.some(({ losesChunks, name }) => losesChunks || name === 'rebuild');
+    const isTaken = this.faults.some(({ isTaking }) => isTaking);
+    // What the stages have given up behind snapshots they cannot make again.
+    const isGivenUp = this.purges.count > 0 || this.counts.generations > 1;
     const codes = this.world.seats.flatMap(({ instance }) =>
       (instance?.graphs.reports ?? []).map(({ problem }) => problem?.code),
     );
-    return isTaken && codes.some((code) => code === 'state-missing' || code?.startsWith('log-'));
+    if (!codes.some((code) => code === 'state-missing' || code?.startsWith('log-'))) return false;
+    return isTaken || (this.isTampered && isGivenUp);
   }
 }
 

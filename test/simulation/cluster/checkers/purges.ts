@@ -7,6 +7,8 @@ import { channelOf } from './logs.ts';
 import type { Records } from './records.ts';
 
 export class PurgesChecker implements Checker {
+  /** Purges so far. */
+  count = 0;
   private readonly records: Records;
   private readonly describe: (stream: string) => Promise<LogState | undefined>;
   private readonly breach: Breach;
@@ -18,6 +20,7 @@ export class PurgesChecker implements Checker {
   }
 
   purged(stream: string, sequence: number): void {
+    this.count += 1;
     const { kept } = this;
     if (kept.length < this.records.config!.snapshots.keep)
       this.breach(`${stream} is purged before there are snapshots`);
