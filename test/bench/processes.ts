@@ -56,6 +56,7 @@ export class Bench {
     await this.createGraph(graph, partitions, interval);
     this.startPipeline(partitions);
     await ready(this.url);
+    await new Gateway(this.url).shared(partitions);
   }
 
   startPipeline(partitions: number): void {
@@ -176,6 +177,15 @@ class Gateway {
         this.lastSnapshot = newest!.sequence;
         return { ...newest!, ms: performance.now() - began };
       }
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  }
+
+  /** Waits until each partition's worker has a process of its own: the first to start takes all, and hands over then. */
+  async shared(partitions: number): Promise<void> {
+    for (;;) {
+      const owners = new Set((await this.owners()).filter((owner) => owner.startsWith('worker')));
+      if (owners.size === partitions) return;
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
   }
